@@ -1,0 +1,3 @@
+"""An office's own laptops serving large language models."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,273 @@
+"""Everything that can go wrong, as one tree.
+
+::
+
+    FleetError
+    ├── UserError                   what was asked cannot be done as asked
+    │   ├── BadRequest              a request's fields make no sense
+    │   │   ├── ContextTooLong      prompt and answer do not fit the model's window
+    │   │   ├── TemplateRefused     the model's chat template rejects these messages
+    │   │   └── Unsupported         a known feature that this version does not offer
+    │   ├── NotFound                no such model, node, code, conversation
+    │   ├── Unauthorized            no or wrong API key or token
+    │   └── AlreadyRunning          a second start on the same state folder
+    ├── ModelError
+    │   ├── NotAModel               the file is something else
+    │   ├── CorruptModel            truncated or damaged
+    │   ├── UnknownArchitecture     recognised, but nothing here can convert it
+    │   ├── CannotSplit             no clean cut between its layers
+    │   └── DownloadFailed          no source gave the file
+    ├── StorageError
+    │   ├── DiskFull                not enough room, said before starting where possible
+    │   ├── ReadOnly                the folder cannot be written
+    │   └── HashMismatch            bytes are not what the manifest says
+    ├── TrustError
+    │   ├── BadJoinCode             mistyped, unknown
+    │   │   ├── ExpiredJoinCode
+    │   │   ├── UsedUpJoinCode
+    │   │   └── RevokedJoinCode
+    │   ├── WrongFleet              certificate or authority of another fleet
+    │   ├── NotAMember              not in the signed membership, or revoked
+    │   └── BadSignature            a manifest or list that its author did not sign
+    ├── ProtocolError
+    │   ├── VersionMismatch         names both sides
+    │   ├── Malformed               garbage, or a frame larger than allowed
+    │   ├── StaleFrame              another epoch, slot generation or step
+    │   └── PeerTimeout             a peer did not finish a message in time
+    ├── FleetUnavailable            nothing can serve now; try again or add capacity
+    │   ├── NoHub                   no coordinator reachable
+    │   ├── NoCapacity              no plan fits, or the queue is full
+    │   ├── ChainBroken             a stage left while this answer was being written
+    │   ├── RunnerFailed            a runner process crashed or hung
+    │   └── AgentNotRunning         this PC's agent is not running
+    └── Cancelled                   ended by the person or client that asked
+
+An error's text is one sentence of what happened; ``remedy`` is one sentence of what to do.
+``code`` is stable and machine-readable, ``http_status`` and ``exit_code`` are how API and
+command line show it. The idea of documenting the tree as part of the interface is httpx's.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FleetError(Exception):
+    """Root of the tree.
+
+    Args:
+        message: one sentence saying what happened, naming the node or file.
+        remedy: one sentence saying what to do; a class default applies if empty.
+    """
+
+    code: ClassVar[str] = "internal"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+    default_remedy: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy or self.default_remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class UserError(FleetError):
+    code = "user_error"
+    http_status = 400
+    exit_code = 2
+
+
+class BadRequest(UserError):
+    code = "bad_request"
+
+
+class ContextTooLong(BadRequest):
+    code = "context_length_exceeded"
+    default_remedy = "Shorten the prompt or start a new conversation."
+
+
+class TemplateRefused(BadRequest):
+    code = "chat_template_refused"
+
+
+class Unsupported(BadRequest):
+    code = "unsupported"
+
+
+class NotFound(UserError):
+    code = "not_found"
+    http_status = 404
+
+
+class Unauthorized(UserError):
+    code = "unauthorized"
+    http_status = 401
+    default_remedy = "Send the header 'Authorization: Bearer <key>' with a key of this fleet."
+
+
+class AlreadyRunning(UserError):
+    code = "already_running"
+    http_status = 409
+    exit_code = 3
+
+
+class ModelError(FleetError):
+    code = "model_error"
+    http_status = 422
+    exit_code = 4
+
+
+class NotAModel(ModelError):
+    code = "not_a_model"
+    default_remedy = "Give a GGUF file or a folder that holds openvino_model.xml."
+
+
+class CorruptModel(ModelError):
+    code = "corrupt_model"
+    default_remedy = "Get the file again; nothing was imported."
+
+
+class UnknownArchitecture(ModelError):
+    code = "unknown_architecture"
+
+
+class CannotSplit(ModelError):
+    code = "cannot_split"
+
+
+class DownloadFailed(ModelError):
+    code = "download_failed"
+    http_status = 502
+
+
+class StorageError(FleetError):
+    code = "storage_error"
+    http_status = 507
+    exit_code = 5
+
+
+class DiskFull(StorageError):
+    code = "disk_full"
+    default_remedy = "Free some space or choose another folder; what was fetched so far is kept."
+
+
+class ReadOnly(StorageError):
+    code = "read_only"
+    default_remedy = "Choose a folder that can be written with --state or FLEETAPP_HOME."
+
+
+class HashMismatch(StorageError):
+    code = "hash_mismatch"
+    default_remedy = "The damaged part is dropped and fetched again."
+
+
+class TrustError(FleetError):
+    code = "trust_error"
+    http_status = 403
+    exit_code = 6
+
+
+class BadJoinCode(TrustError):
+    code = "bad_join_code"
+    default_remedy = "Check it character by character or ask the admin for a new one."
+
+
+class ExpiredJoinCode(BadJoinCode):
+    code = "expired_join_code"
+    default_remedy = "Ask the admin for a new one."
+
+
+class UsedUpJoinCode(BadJoinCode):
+    code = "used_up_join_code"
+    default_remedy = "Ask the admin for a new one."
+
+
+class RevokedJoinCode(BadJoinCode):
+    code = "revoked_join_code"
+    default_remedy = "Ask the admin for a new one."
+
+
+class WrongFleet(TrustError):
+    code = "wrong_fleet"
+
+
+class NotAMember(TrustError):
+    code = "not_a_member"
+    default_remedy = "Join the fleet with a join code first."
+
+
+class BadSignature(TrustError):
+    code = "bad_signature"
+
+
+class ProtocolError(FleetError):
+    code = "protocol_error"
+    http_status = 502
+    exit_code = 7
+
+
+class VersionMismatch(ProtocolError):
+    code = "version_mismatch"
+    default_remedy = "Update the older of the two."
+
+
+class Malformed(ProtocolError):
+    code = "malformed"
+
+
+class StaleFrame(ProtocolError):
+    code = "stale_frame"
+
+
+class PeerTimeout(ProtocolError):
+    code = "peer_timeout"
+
+
+class FleetUnavailable(FleetError):
+    code = "unavailable"
+    http_status = 503
+    exit_code = 8
+
+
+class NoHub(FleetUnavailable):
+    code = "no_hub"
+
+
+class NoCapacity(FleetUnavailable):
+    code = "no_capacity"
+
+
+class ChainBroken(FleetUnavailable):
+    code = "chain_broken"
+    default_remedy = "Ask again; the fleet repairs itself within seconds."
+
+
+class RunnerFailed(FleetUnavailable):
+    code = "runner_failed"
+    default_remedy = "Ask again; the runner is started anew."
+
+
+class AgentNotRunning(FleetUnavailable):
+    code = "agent_not_running"
+    default_remedy = "Start it with 'fleetapp agent', or try 'fleetapp demo'."
+
+
+class Cancelled(FleetError):
+    code = "cancelled"
+    http_status = 499
+    exit_code = 130
+
+
+def _walk(cls: type[FleetError]) -> dict[str, type[FleetError]]:
+    found = {cls.code: cls}
+    for sub in cls.__subclasses__():
+        found.update(_walk(sub))
+    return found
+
+
+def from_code(code: str, message: str, remedy: str = "") -> FleetError:
+    """Rebuild an error that crossed a process or network boundary as (code, message, remedy)."""
+    return _walk(FleetError).get(code, FleetError)(message, remedy=remedy)

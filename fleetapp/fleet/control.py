@@ -1,0 +1,147 @@
+"""What member and hub say to each other over the mutually authenticated control connection.
+
+A WebSocket carries these as JSON, one message a text frame. Blobs travel beside it as plain GETs.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fleetapp.types import Hardware, LayerRange, Phase, Precision
+
+MAX_MESSAGE = 8 * 1024 * 1024
+HEARTBEAT_SECONDS = 1.0
+SUSPECT_AFTER = 3.0
+GONE_AFTER = 6.0
+
+
+class Signed(msgspec.Struct, frozen=True):
+    """Exact bytes and a detached ECDSA P-256 SHA-256 signature over them."""
+
+    payload: bytes
+    signature: bytes
+    signer: str
+    """Hex SHA-256 of the signer's SubjectPublicKeyInfo."""
+
+
+class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
+    protocol: int
+    app: str
+    device_id: str
+    name: str
+    hardware: Hardware
+    contribute: bool
+    hosts: tuple[str, ...]
+    """Addresses on which this node's runners can be reached."""
+
+
+class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
+    seq: int
+    memory_free: int
+    disk_free: int
+    contribute: bool
+    sent_bytes: dict[str, int] = {}
+    """Assignment id -> bytes its runner has sent to the next hop."""
+
+
+class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
+    """Where an assignment stands; ``epoch`` is set for ``linked``."""
+
+    assignment: str
+    phase: Phase
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    code: str = ""
+    remedy: str = ""
+    epoch: int = 0
+    port: int = 0
+    blocks: int = 0
+    block_size: int = 0
+    max_context: int = 0
+    runtime: str = ""
+    from_cache: int = 0
+    """Bytes that were already on this PC."""
+
+
+class FaultReport(msgspec.Struct, frozen=True, tag="fault_report"):
+    """A runner saw its ring break or died itself."""
+
+    assignment: str
+    epoch: int
+    code: str
+    message: str
+    device: str = ""
+    runner_died: bool = False
+
+
+class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
+    reason: str
+
+
+FromMember = MemberHello | Heartbeat | StageStatus | FaultReport | Goodbye
+
+
+class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
+    protocol: int
+    app: str
+    fleet: str
+    membership: Signed
+
+
+class MembershipUpdate(msgspec.Struct, frozen=True, tag="membership"):
+    membership: Signed
+
+
+class Assign(msgspec.Struct, frozen=True, tag="assign"):
+    """Hold this shard: fetch what is missing, load, report ready. Nothing is computed yet."""
+
+    assignment: str
+    chain: str
+    model: str
+    stage: int
+    stages: int
+    layers: LayerRange
+    head: bool
+    manifest: Signed
+    precision: Precision
+    kv_bytes: int
+    max_context: int
+    threads: int
+
+
+class Neighbour(msgspec.Struct, frozen=True):
+    device_id: str
+    spki: str
+    hosts: tuple[str, ...]
+    port: int
+
+
+class LinkStage(msgspec.Struct, frozen=True, tag="link"):
+    assignment: str
+    chain: str
+    epoch: int
+    next_layer: int
+    model_digest: str
+    next: Neighbour | None
+    prev: Neighbour | None
+    kv_blocks: int
+    block_size: int
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+    """Stop the runner of this assignment; the shard stays on disk."""
+
+    assignment: str
+    reason: str
+
+
+class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
+    """The hub ends the connection and says why."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | Refuse

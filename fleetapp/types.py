@@ -1,0 +1,84 @@
+"""Ids and small frozen values that everyone shares. No I/O."""
+
+from __future__ import annotations
+
+from typing import Literal, NewType
+
+import msgspec
+
+DeviceId = NewType("DeviceId", str)
+"""First 20 characters of the lower-case base32 SHA-256 of a node's SubjectPublicKeyInfo."""
+FleetId = NewType("FleetId", str)
+"""First 20 characters of the lower-case base32 SHA-256 of the authority's SubjectPublicKeyInfo."""
+ChainId = NewType("ChainId", str)
+RequestId = NewType("RequestId", str)
+ModelId = NewType("ModelId", str)
+
+Precision = Literal["exact", "fast"]
+FinishReason = Literal["stop", "length", "cancelled", "error"]
+Role = Literal["member", "coordinator", "admin"]
+Phase = Literal[
+    "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
+]
+
+PROTOCOL_VERSION = 1
+"""Of control and data connections alike; two sides with different numbers refuse each other."""
+
+SERVICE_TYPE = "_fleetapp._tcp.local."
+
+
+class LayerRange(msgspec.Struct, frozen=True, order=True):
+    """Decoder layers ``start <= layer < stop``."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        return f"{self.start}-{self.stop - 1}"
+
+
+class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the next token is chosen and when to stop.
+
+    ``temperature == 0`` is greedy. ``top_k == 0`` and ``top_p == 1`` switch those filters off.
+    ``seed is None`` means the head draws one and reports nothing.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int | None = None
+    max_tokens: int = 1
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Token counts of one request."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Timings(msgspec.Struct, frozen=True):
+    """Measured by the head with a monotonic clock; seconds."""
+
+    queued: float
+    first_token: float
+    total: float
+    decode_tokens_per_second: float
+
+
+class Hardware(msgspec.Struct, frozen=True):
+    """What a node says of itself. Bytes for memory and disk."""
+
+    cores: int
+    memory_total: int
+    memory_free: int
+    disk_free: int
+    cpu: str = ""
+    devices: tuple[str, ...] = ("CPU",)
+    runtime: str = ""

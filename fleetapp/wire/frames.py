@@ -1,0 +1,135 @@
+"""What crosses the data plane, as values (no bytes, no sockets).
+
+The frame is *logical*: which sequence, how long its history is, which new positions follow.
+How a stage stores keys and values is its own business. A rewind has no message of its own: a
+segment whose ``past_len`` is smaller than what the stage holds says that everything beyond was
+rejected (Pipeline Shards, section 5; the paper rewinds by mask, we by length).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from fleetapp.types import SamplingParams
+
+ActivationType = Literal["f32", "f16", "bf16"]
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """First message on a data connection, from the sending stage to the receiving one."""
+
+    protocol: int
+    app: str
+    runtime: str
+    fleet: str
+    chain: str
+    epoch: int
+    from_stage: int
+    to_stage: int
+    stages: int
+    model: str
+    """Digest of the model manifest: both ends must hold shards of the same model."""
+    next_layer: int
+    """First layer the receiving stage must hold; 0 for the return hop to the head."""
+    precision: str
+
+
+class HelloReply(msgspec.Struct, frozen=True, tag="hello_reply"):
+    """The receiver's answer; ``reason`` names both sides when refused."""
+
+    ok: bool
+    protocol: int
+    code: str = ""
+    reason: str = ""
+
+
+class Open(msgspec.Struct, frozen=True, tag="open"):
+    """A sequence takes a slot. ``generation`` tells successive users of one slot apart."""
+
+    epoch: int
+    slot: int
+    generation: int
+    sampling: SamplingParams
+
+
+class Close(msgspec.Struct, frozen=True, tag="close"):
+    """The sequence leaves its slot; its blocks are free at once."""
+
+    epoch: int
+    slot: int
+    generation: int
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """New positions ``past_len .. past_len+count-1`` of one slot.
+
+    ``sample`` asks the last stage for a token after the segment's last position; the middle
+    chunks of a prefill leave it off.
+    """
+
+    slot: int
+    generation: int
+    past_len: int
+    count: int
+    sample: bool
+
+
+class Step(msgspec.Struct, frozen=True, tag="step"):
+    """One frame of the running batch; its payload is the hidden states, [tokens, hidden]."""
+
+    epoch: int
+    step: int
+    segments: tuple[Segment, ...]
+    dtype: ActivationType
+    hidden: int
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the payload."""
+        return sum(s.count for s in self.segments)
+
+
+class SampledToken(msgspec.Struct, frozen=True, array_like=True):
+    """The token chosen for ``position`` (the index it will have in its sequence)."""
+
+    slot: int
+    generation: int
+    position: int
+    token: int
+
+
+class Tokens(msgspec.Struct, frozen=True, tag="tokens"):
+    """The last stage's answer to one step, sent straight to the head."""
+
+    epoch: int
+    step: int
+    tokens: tuple[SampledToken, ...]
+
+
+class Fault(msgspec.Struct, frozen=True, tag="fault"):
+    """Something broke; travels forward along the ring until it reaches the head."""
+
+    epoch: int
+    stage: int
+    device: str
+    code: str
+    message: str
+    step: int = -1
+    slot: int = -1
+    """A slot if only that sequence is hurt, -1 if the chain is."""
+
+
+class Ping(msgspec.Struct, frozen=True, tag="ping"):
+    """Sent forward when idle so that a silent link is noticed; ``stamp`` returns to the head."""
+
+    epoch: int
+    stamp: int
+
+
+Frame = Hello | HelloReply | Open | Close | Step | Tokens | Fault | Ping
+
+Activations = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint16]
