@@ -82,3 +82,96 @@ class Hardware(msgspec.Struct, frozen=True):
     cpu: str = ""
     devices: tuple[str, ...] = ("CPU",)
     runtime: str = ""
+
+
+class AssignmentView(msgspec.Struct, frozen=True):
+    """One shard on one node, as shown to people. Bytes for done, total and from_cache."""
+
+    device_id: str
+    node: str
+    model: str
+    stage: int
+    stages: int
+    layers: LayerRange
+    phase: Phase
+    done: int = 0
+    total: int = 0
+    from_cache: int = 0
+    message: str = ""
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """One member as the hub sees it."""
+
+    device_id: str
+    name: str
+    role: Role
+    state: Literal["pending", "online", "suspected", "offline", "revoked"]
+    contribute: bool
+    app: str = ""
+    hardware: Hardware | None = None
+    last_seen: float | None = None
+    """Seconds since the last heartbeat."""
+
+
+class HopView(msgspec.Struct, frozen=True):
+    """Application bytes that one stage has sent to the next since the chain went live."""
+
+    from_device: str
+    to_device: str
+    bytes: int
+
+
+class ChainView(msgspec.Struct, frozen=True):
+    """One way through a model."""
+
+    chain: str
+    model: str
+    precision: Precision
+    epoch: int
+    state: Literal["planning", "preparing", "linking", "live", "broken", "stopped"]
+    reason: str
+    assignments: tuple[AssignmentView, ...] = ()
+    hops: tuple[HopView, ...] = ()
+    running: int = 0
+    waiting: int = 0
+
+
+class FleetView(msgspec.Struct, frozen=True):
+    """What ``fleetapp fleet status`` and the admin view show."""
+
+    fleet_id: str
+    name: str
+    nodes: tuple[NodeView, ...]
+    chains: tuple[ChainView, ...]
+
+
+class LocalStatus(msgspec.Struct, frozen=True):
+    """What the agent says of this PC over the loopback API (``GET /local/v1/status``)."""
+
+    version: str
+    device_id: str
+    name: str
+    state: Literal["not_joined", "connecting", "ready", "contributing", "preparing", "attention"]
+    reason: str
+    """One sentence in words, for the tray's first line."""
+    contribute: bool
+    fleet_id: str = ""
+    fleet_name: str = ""
+    role: Role = "member"
+    hub: str = ""
+    api_url: str = ""
+    """Base URL of the OpenAI-compatible API that this PC can use, or empty."""
+    assignments: tuple[AssignmentView, ...] = ()
+
+
+class JoinCodeView(msgspec.Struct, frozen=True):
+    """A code as the admin's list shows it; the secret itself is shown once, at creation."""
+
+    code_id: str
+    created: float
+    expires: float
+    uses_left: int
+    approve: bool
+    revoked: bool
+    code: str = ""

@@ -1,0 +1,58 @@
+"""What the HTTP layer may ask of a hub: the seam between `api` and everything below it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import msgspec
+
+from fleetapp.engine import pipe
+
+
+class ServedModel(msgspec.Struct, frozen=True):
+    """A model that has, or is getting, a chain."""
+
+    model_id: str
+    created: int
+    """Unix seconds."""
+    context_length: int
+    ready: bool
+    devices: tuple[str, ...] = ()
+    """Names of the nodes of its chain, in stage order."""
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The truth, for ``/healthz``: ``ok`` only if a question would be answered now."""
+
+    ok: bool
+    reason: str
+    nodes_online: int
+    chains_live: int
+
+
+Event = pipe.Started | pipe.Delta | pipe.Finished
+
+
+class CompletionService(Protocol):
+    """Answers requests. Implemented by the hub's router, and by a proxy on other members."""
+
+    def served(self) -> tuple[ServedModel, ...]:
+        """Models that can be named in a request."""
+        ...
+
+    def health(self) -> Health:
+        """State now; never blocks."""
+        ...
+
+    def generate(self, model: str, request: pipe.Generate) -> AsyncIterator[Event]:
+        """Stream one answer.
+
+        The first event is ``Started``, the last ``Finished``; a failure after ``Started`` is a
+        ``Finished`` whose reason is "error". Closing the iterator early cancels the request.
+
+        Raises:
+            NotFound: no such model.
+            FleetError: before ``Started``, anything that keeps the request from running.
+        """
+        ...
