@@ -1,0 +1,39 @@
+# Two commands matter: `make demo` and `make test`. Both set everything up first.
+# Only relative paths here: make cannot quote a checkout folder that has spaces in its name.
+.PHONY: setup demo test test-slow lint format clean help
+.DEFAULT_GOAL := help
+ARGS ?=
+export PYTHON
+
+help:
+	@echo 'make demo       a throw-away fleet of three nodes on this PC answers a question'
+	@echo '                (options: make demo ARGS="--nodes 2 --prompt hello")'
+	@echo 'make test       formatting, lint, types, import rules and tests; ends non-zero if one fails'
+	@echo 'make test-slow  the tests that take more than ten seconds each'
+	@echo 'make lint       the same checks without the tests'
+	@echo 'make format     put the code into the house format'
+	@echo 'make setup      .venv and Debian packages; the others do this by themselves'
+	@echo 'make clean      remove .venv and everything that was built'
+
+setup:
+	@.ci/setup
+
+demo: setup
+	@.venv/bin/fleetapp demo $(ARGS)
+
+test: setup
+	@.ci/check test
+
+test-slow: setup
+	@.ci/check slow
+
+lint: setup
+	@.ci/check lint
+
+format: setup
+	@.venv/bin/ruff check --quiet --fix-only .
+	@.venv/bin/ruff format --quiet .
+
+clean:
+	@rm -rf .venv .make build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
