@@ -7,6 +7,9 @@
     │   ├── BadRequest              a request's fields make no sense
     │   │   ├── ContextTooLong      prompt and answer do not fit the model's window
     │   │   ├── TemplateRefused     the model's chat template rejects these messages
+    │   │   ├── TooLarge            more bytes than a request may have
+    │   │   ├── TooSlow             the rest of a request did not arrive in time
+    │   │   ├── WrongMediaType      the body is not what its path takes
     │   │   └── Unsupported         a known feature that this version does not offer
     │   ├── NotFound                no such model, node, code, conversation
     │   ├── Unauthorized            no or wrong API key or token
@@ -33,7 +36,8 @@
     │   ├── VersionMismatch         names both sides
     │   ├── Malformed               garbage, or a frame larger than allowed
     │   ├── StaleFrame              another epoch, slot generation or step
-    │   └── PeerTimeout             a peer did not finish a message in time
+    │   ├── PeerTimeout             a peer did not finish a message in time
+    │   └── PeerClosed              a peer closed the connection, or it broke
     ├── FleetUnavailable            nothing can serve now; try again or add capacity
     │   ├── NoHub                   no coordinator reachable
     │   ├── NoCapacity              no plan fits, or the queue is full
@@ -81,7 +85,13 @@ class UserError(FleetError):
 
 
 class BadRequest(UserError):
+    """``param`` names the field at fault, or is empty."""
+
     code = "bad_request"
+
+    def __init__(self, message: str, *, remedy: str = "", param: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.param = param
 
 
 class ContextTooLong(BadRequest):
@@ -91,6 +101,22 @@ class ContextTooLong(BadRequest):
 
 class TemplateRefused(BadRequest):
     code = "chat_template_refused"
+
+
+class TooLarge(BadRequest):
+    code = "too_large"
+    http_status = 413
+
+
+class TooSlow(BadRequest):
+    code = "too_slow"
+    http_status = 408
+
+
+class WrongMediaType(BadRequest):
+    code = "wrong_media_type"
+    http_status = 415
+    default_remedy = "Send JSON with the header 'Content-Type: application/json'."
 
 
 class Unsupported(BadRequest):
@@ -224,6 +250,10 @@ class StaleFrame(ProtocolError):
 
 class PeerTimeout(ProtocolError):
     code = "peer_timeout"
+
+
+class PeerClosed(ProtocolError):
+    code = "peer_closed"
 
 
 class FleetUnavailable(FleetError):
