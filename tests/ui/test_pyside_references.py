@@ -39,7 +39,8 @@ def _subjects() -> dict[str, Callable[[], object]]:
         emitter.value.disconnect(slot)
 
     return {
-        "emit": lambda: emitter.plain.emit(),
+        # not the bound emit itself: it would not keep its emitter alive
+        "emit": lambda: emitter.plain.emit(),  # noqa: PLW0108
         "emit an int": lambda: emitter.number.emit(1),
         "emit an object": lambda: emitter.value.emit({}),
         "emit a C++ signal": lambda: emitter.objectNameChanged.emit("a"),
