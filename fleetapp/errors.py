@@ -13,7 +13,9 @@
     │   │   └── Unsupported         a known feature that this version does not offer
     │   ├── NotFound                no such model, node, code, conversation
     │   ├── Unauthorized            no or wrong API key or token
-    │   └── AlreadyRunning          a second start on the same state folder
+    │   ├── AlreadyRunning          a second start on the same state folder
+    │   └── BadSetting              a setting's value or file makes no sense
+    │       └── ManagedByPolicy     an administrator has laid this value down
     ├── ModelError
     │   ├── NotAModel               the file is something else
     │   ├── CorruptModel            truncated or damaged
@@ -28,7 +30,8 @@
     │   ├── BadJoinCode             mistyped, unknown
     │   │   ├── ExpiredJoinCode
     │   │   ├── UsedUpJoinCode
-    │   │   └── RevokedJoinCode
+    │   │   ├── RevokedJoinCode
+    │   │   └── TooManyAttempts     too many wrong codes from one address
     │   ├── WrongFleet              certificate or authority of another fleet
     │   ├── NotAMember              not in the signed membership, or revoked
     │   └── BadSignature            a manifest or list that its author did not sign
@@ -140,6 +143,16 @@ class AlreadyRunning(UserError):
     exit_code = 3
 
 
+class BadSetting(UserError):
+    code = "bad_setting"
+
+
+class ManagedByPolicy(BadSetting):
+    code = "managed_by_policy"
+    http_status = 403
+    default_remedy = "Ask the administrator if it has to change."
+
+
 class ModelError(FleetError):
     code = "model_error"
     http_status = 422
@@ -214,6 +227,12 @@ class UsedUpJoinCode(BadJoinCode):
 class RevokedJoinCode(BadJoinCode):
     code = "revoked_join_code"
     default_remedy = "Ask the admin for a new one."
+
+
+class TooManyAttempts(BadJoinCode):
+    code = "too_many_attempts"
+    http_status = 429
+    default_remedy = "Wait a minute, then try again with the code as the admin shows it."
 
 
 class WrongFleet(TrustError):

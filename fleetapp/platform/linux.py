@@ -1,0 +1,101 @@
+"""Linux (and any other POSIX system psutil knows)."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform as host
+from pathlib import Path
+
+from fleetapp.errors import BadSetting
+from fleetapp.platform import cgroup, common
+from fleetapp.platform.base import Policy, PolicyScope
+from fleetapp.platform.files import storage_error, write_atomic
+from fleetapp.platform.network import Address
+
+POLICY_FOLDER = Path("/etc/fleetapp")
+
+
+class LinuxPlatform:
+    """See :class:`fleetapp.platform.base.Platform`.
+
+    Policies are ``policy.json`` and ``users/<login>.json`` in ``policy_folder``. No environment
+    variable can move that folder, or any user could escape the policy.
+    """
+
+    name = "linux"
+
+    def __init__(self, policy_folder: Path = POLICY_FOLDER) -> None:
+        self._policy_folder = policy_folder
+
+    def memory_total(self) -> int:
+        total = common.memory_total()
+        limit = cgroup.limits().memory_total
+        return total if limit is None else min(total, limit)
+
+    def memory_free(self) -> int:
+        free = common.memory_free()
+        limit = cgroup.limits().memory_free
+        return free if limit is None else min(free, limit)
+
+    def disk_free(self, path: Path) -> int:
+        return common.disk_free(path)
+
+    def cpu_name(self) -> str:
+        try:
+            lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return host.processor()
+        for line in lines:
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "Hardware", "cpu model"):
+                return " ".join(value.split())
+        return host.processor() or host.machine()
+
+    def cores(self) -> int:
+        allowed = common.affinity_cores()
+        quota = cgroup.limits().cpus
+        return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
+
+    def addresses(self, *, loopback: bool = False) -> tuple[Address, ...]:
+        return common.addresses(loopback=loopback)
+
+    def make_private_dir(self, path: Path) -> None:
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700)
+        except OSError as exc:
+            raise storage_error(exc, path) from exc
+
+    def write_private(self, path: Path, data: bytes) -> None:
+        write_atomic(path, data, mode=0o600)
+
+    def lower_priority(self) -> None:
+        common.lower_priority()
+
+    def policy(self, scope: PolicyScope) -> Policy:
+        if scope == "machine":
+            file = self._policy_folder / "policy.json"
+        else:
+            login = common.login().replace("/", "_")
+            file = self._policy_folder / "users" / f"{login}.json"
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return Policy(str(file))
+        except (OSError, UnicodeDecodeError) as exc:
+            raise _bad_policy(file, str(exc)) from exc
+        try:
+            values = json.loads(text)
+        except ValueError as exc:
+            raise _bad_policy(file, str(exc)) from exc
+        if not isinstance(values, dict):
+            raise _bad_policy(file, "it is not a JSON object")
+        return Policy(str(file), values)
+
+
+def _bad_policy(file: Path, why: str) -> BadSetting:
+    return BadSetting(
+        f"The policy file {file} cannot be used: {why}.",
+        remedy="Ask the administrator to correct it.",
+    )
