@@ -1,0 +1,167 @@
+"""``/v1`` as the official OpenAI client expects it. Thin: everything is decided elsewhere."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from fleetapp.api import schema
+from fleetapp.api.auth import Authorize
+from fleetapp.api.body import read_json_body
+from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
+from fleetapp.api.feed import EventFeed, Limits
+from fleetapp.api.replies import Reply, model_object
+from fleetapp.api.sse import ClientGone, EventStream, connected
+from fleetapp.engine.pipe import Delta, Finished, Generate, Started
+from fleetapp.errors import FleetError, NotFound
+from fleetapp.hub.service import CompletionService
+
+
+def add_openai_routes(
+    app: web.Application,
+    service: CompletionService,
+    authorize: Authorize,
+    limits: Limits | None = None,
+) -> None:
+    """Serve the OpenAI-compatible API and ``/healthz`` from ``app``.
+
+    Args:
+        app: gets the routes and the middleware that shapes errors.
+        service: who answers.
+        authorize: called for every request but ``/healthz``.
+        limits: deadlines and sizes.
+    """
+    api = _Api(service, authorize, limits or Limits())
+    use_error_middleware(app)
+    app.add_routes(
+        [
+            web.post("/v1/chat/completions", api.chat),
+            web.post("/v1/completions", api.completion),
+            web.get("/v1/models", api.models),
+            web.get("/v1/models/{model:.+}", api.model),
+            web.get("/healthz", api.health),
+        ]
+    )
+
+
+class _Api:
+    def __init__(self, service: CompletionService, authorize: Authorize, limits: Limits) -> None:
+        self._service = service
+        self._authorize = authorize
+        self._limits = limits
+
+    async def health(self, _request: web.Request) -> web.Response:
+        health = self._service.health()
+        return json_response(msgspec.to_builtins(health), status=200 if health.ok else 503)
+
+    async def models(self, request: web.Request) -> web.Response:
+        self._authorize(request)
+        data = [model_object(m) for m in self._service.served()]
+        return json_response({"object": "list", "data": data})
+
+    async def model(self, request: web.Request) -> web.Response:
+        self._authorize(request)
+        wanted = request.match_info["model"]
+        for model in self._service.served():
+            if model.model_id == wanted:
+                return json_response(model_object(model))
+        raise NotFound(
+            "The fleet does not serve a model of that name.",
+            remedy="'GET /v1/models' lists what can be asked.",
+        )
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        self._authorize(request)
+        call = schema.parse_chat(await read_json_body(request, self._limits))
+        return await self._answer(request, call, chat=True)
+
+    async def completion(self, request: web.Request) -> web.StreamResponse:
+        self._authorize(request)
+        call = schema.parse_completion(await read_json_body(request, self._limits))
+        return await self._answer(request, call, chat=False)
+
+    async def _answer(
+        self, request: web.Request, call: schema.Call, chat: bool
+    ) -> web.StreamResponse:
+        devices = next((m.devices for m in self._service.served() if m.model_id == call.model), ())
+        reply = Reply(chat, call, devices)
+        events = self._service.generate(
+            call.model,
+            Generate(
+                request_id=reply.id,
+                sampling=call.sampling,
+                messages=call.messages,
+                prompt=call.prompt,
+                token_ids=call.token_ids,
+            ),
+        )
+        feed = EventFeed(events, lambda: connected(request), self._limits)
+        try:
+            if call.stream:
+                return await self._stream(EventStream(request, reply.headers()), feed, reply, call)
+            return await self._whole(feed, reply)
+        finally:
+            await feed.close()
+
+    async def _whole(self, feed: EventFeed, reply: Reply) -> web.Response:
+        deltas: list[Delta] = []
+        while True:
+            event = await feed.next(self._limits.keep_alive)
+            if isinstance(event, Delta):
+                deltas.append(event)
+            elif isinstance(event, Finished):
+                response = json_response(reply.whole(deltas, event))
+                response.headers.update(reply.headers())
+                return response
+
+    async def _stream(
+        self, stream: EventStream, feed: EventFeed, reply: Reply, call: schema.Call
+    ) -> web.StreamResponse:
+        first = await feed.next(self._limits.commit)
+        try:
+            await stream.open()
+            if first is not None:
+                await self._write(stream, first, reply, call)
+            while not isinstance(first, Finished):
+                first = await feed.next(self._limits.keep_alive)
+                if first is None:
+                    await stream.comment()
+                else:
+                    await self._write(stream, first, reply, call)
+            await stream.send_text(b"[DONE]")
+            await stream.close()
+        except ClientGone:
+            pass  # nobody is left to be told
+        except FleetError as error:
+            await _end_with(stream, error)
+        except Exception as error:  # noqa: BLE001 - the status line is out: the middleware is too late
+            await _end_with(stream, internal(error))
+        return stream.response
+
+    async def _write(
+        self,
+        stream: EventStream,
+        event: Started | Delta | Finished,
+        reply: Reply,
+        call: schema.Call,
+    ) -> None:
+        match event:
+            case Started() if call.messages is not None:
+                await stream.send(reply.opening())
+            case Delta():
+                chunk = reply.delta(event)
+                if chunk is not None:
+                    await stream.send(chunk)
+            case Finished():
+                await stream.send(reply.closing(event))
+                if call.include_usage:
+                    await stream.send(reply.usage_chunk(event))
+
+
+async def _end_with(stream: EventStream, error: FleetError) -> None:
+    """Tell of a failure inside a stream; without ``[DONE]``, which would pretend success."""
+    try:
+        await stream.send(error_body(error))
+        await stream.close()
+    except ClientGone:
+        pass

@@ -1,0 +1,142 @@
+"""API keys: made here, shown once, kept only as hashes.
+
+A key carries 256 random bits, so a plain SHA-256 is enough: there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from fleetapp.errors import BadRequest, NotFound, StorageError, Unauthorized
+
+KEY_PREFIX = "fleet-"
+MAX_NAME = 80
+SCHEMA = 1
+
+WritePrivate = Callable[[Path, bytes], None]
+"""Writes a file atomically so that only its owner can read it (``Platform.write_private``)."""
+
+
+class ApiKeyView(msgspec.Struct, frozen=True):
+    """A key as lists show it. ``key`` is filled exactly once, in the answer that makes it."""
+
+    id: str
+    name: str
+    created: float
+    """Unix seconds."""
+    key: str = ""
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    created: float
+    sha256: str
+
+
+class _File(msgspec.Struct, frozen=True):
+    schema: int
+    keys: tuple[_Stored, ...]
+
+
+class KeyBook:
+    """The API keys of a fleet, in one private JSON file.
+
+    Args:
+        path: the file; made with the first key.
+        write_private: how to write it (atomic, readable by its owner only).
+        now: Unix seconds.
+
+    Raises:
+        StorageError: the file is there but cannot be understood.
+    """
+
+    def __init__(
+        self, path: Path, write_private: WritePrivate, now: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._write = write_private
+        self._now = now
+        self._keys = _read(path)
+
+    def create(self, name: str) -> ApiKeyView:
+        """Make a key; the returned view is the only place where it can be read.
+
+        Raises:
+            BadRequest: the name is empty, too long or has control characters.
+        """
+        name = name.strip()
+        if not name or len(name) > MAX_NAME or not name.isprintable():
+            raise BadRequest(
+                f"A key needs a name of 1 to {MAX_NAME} printable characters.",
+                remedy="Name it after the program or person that will use it.",
+                param="name",
+            )
+        key = KEY_PREFIX + secrets.token_urlsafe(32)
+        stored = _Stored(secrets.token_hex(4), name, self._now(), _digest(key))
+        self._save((*self._keys, stored))
+        return ApiKeyView(stored.id, name, stored.created, key)
+
+    def list(self) -> tuple[ApiKeyView, ...]:
+        """All keys, oldest first, without the secrets."""
+        return tuple(ApiKeyView(k.id, k.name, k.created) for k in self._keys)
+
+    def revoke(self, key_id: str) -> None:
+        """Forget a key; it is refused from the next request on.
+
+        Raises:
+            NotFound: no such key.
+        """
+        rest = tuple(k for k in self._keys if k.id != key_id)
+        if len(rest) == len(self._keys):
+            raise NotFound(
+                f"There is no API key with the id '{key_id}'.",
+                remedy="'fleetapp keys list' shows the ids.",
+            )
+        self._save(rest)
+
+    def check(self, presented: str) -> ApiKeyView:
+        """Whose key this is. Takes the same time whichever key matches, or none.
+
+        Raises:
+            Unauthorized: not a key of this fleet.
+        """
+        digest = _digest(presented)
+        found = None
+        for stored in self._keys:
+            if hmac.compare_digest(stored.sha256, digest):
+                found = stored
+        if found is None:
+            raise Unauthorized("This API key is not known here.")
+        return ApiKeyView(found.id, found.name, found.created)
+
+    def _save(self, keys: tuple[_Stored, ...]) -> None:
+        self._write(self._path, msgspec.json.encode(_File(SCHEMA, keys)))
+        self._keys = keys
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(path: Path) -> tuple[_Stored, ...]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise StorageError(f"The API keys in {path} cannot be read: {error.strerror}.") from error
+    try:
+        return msgspec.json.decode(raw, type=_File).keys
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise StorageError(
+            f"The API keys in {path} are damaged.",
+            remedy="Move that file away and make new keys.",
+        ) from error
