@@ -1,0 +1,237 @@
+"""Every setting once: name, type, default, limits and the sentence that explains it.
+
+The idea of one declaration that the rest is derived from is qutebrowser's ``configdata``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from fleetapp.errors import BadSetting
+from fleetapp.types import Precision
+
+Source = Literal["default", "user", "environment", "user policy", "machine policy"]
+"""In rising order of precedence."""
+
+ON = frozenset({"1", "true", "yes", "on"})
+OFF = frozenset({"0", "false", "no", "off", ""})
+_KEY = "fleetapp"
+_MAX_PORT = 65535
+_MAX_TEXT = 1024
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: the layer, and the file, key or variable in words."""
+
+    source: Source
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One row of ``fleetapp settings``. ``locked`` by policy means: shown, not changeable."""
+
+    name: str
+    value: Any
+    default: Any
+    help: str
+    source: Source
+    where: str
+    locked: bool
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The declaration of one setting, without its value."""
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+    parse: Callable[[Any], Any]
+    """Makes the typed value of a raw one from JSON, the environment or a registry; raises
+    ValueError with a sentence that can follow "must be"."""
+
+    def check(self, raw: object, where: str) -> Any:
+        """The typed value.
+
+        Raises:
+            BadSetting: names the setting, the value and where it was found.
+        """
+        try:
+            return self.parse(raw)
+        except ValueError as exc:
+            raise BadSetting(
+                f"The setting {self.name} in {where} must be {exc}, but is {raw!r}.",
+                remedy="Correct or remove it there.",
+            ) from exc
+
+
+def parse_bool(raw: Any) -> bool:
+    """0, false, no, off and nothing are off (trap T28)."""
+    if isinstance(raw, bool):
+        return raw
+    word = str(raw).strip().lower() if isinstance(raw, int | str) else None
+    if word in OFF:
+        return False
+    if word in ON:
+        return True
+    raise ValueError("on or off (1/0, true/false, yes/no)")
+
+
+def _whole(minimum: int, maximum: int) -> Callable[[Any], int]:
+    message = f"a whole number from {minimum} to {maximum}"
+
+    def parse(raw: Any) -> int:
+        text = str(raw).strip() if isinstance(raw, int | str) else ""
+        if not text.isascii() or not text.isdecimal() or not minimum <= int(text) <= maximum:
+            raise ValueError(message)
+        return int(text)
+
+    return parse
+
+
+def _text(raw: Any) -> str:
+    if not isinstance(raw, str) or len(raw) > _MAX_TEXT or not raw.isprintable():
+        raise ValueError("one line of text")
+    return raw.strip()
+
+
+def _folder(raw: Any) -> Path | None:
+    if isinstance(raw, Path):
+        return raw
+    text = _text(raw)
+    if not text:
+        return None
+    path = Path(text).expanduser()
+    if not path.is_absolute():
+        raise ValueError("an absolute path")
+    return path
+
+
+def _host_port(raw: Any) -> str:
+    text = _text(raw)
+    if not text:
+        return ""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) <= _MAX_PORT:
+        raise ValueError("host:port, for example hub.example.org:8485")
+    return text
+
+
+def _addresses(raw: Any) -> str:
+    parts = [p.strip() for p in _text(raw).split(",") if p.strip()]
+    try:
+        return ",".join(str(ipaddress.ip_address(p)) for p in parts)
+    except ValueError:
+        raise ValueError("addresses of this PC separated by commas") from None
+
+
+def _precision(raw: Any) -> Precision:
+    if raw not in ("fast", "exact"):
+        raise ValueError("fast or exact")
+    return "exact" if raw == "exact" else "fast"
+
+
+def _setting(default: Any, parse: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
+    return field(default=default, metadata={_KEY: (parse, help)})
+
+
+_port = _whole(0, _MAX_PORT)
+_count = _whole(0, 1 << 30)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings, typed, with where each one came from."""
+
+    contribute: bool = _setting(False, parse_bool, "Let the fleet use this PC when it is idle.")
+    node_name: str = _setting(
+        "", _text, "Name under which the fleet shows this PC; empty: made from its device id."
+    )
+    models_dir: Path | None = _setting(  # noqa: RUF009  (makes a dataclass field)
+        None, _folder, "Folder of the model library; empty: inside the state folder."
+    )
+    api_host: str = _setting(
+        "127.0.0.1", _text, "Address on which the fleet's API listens on the coordinator."
+    )
+    api_port: int = _setting(8484, _port, "Port of the fleet's API; 0: any free one.")
+    control_port: int = _setting(
+        8485, _port, "Port on which the coordinator listens for members; 0: any free one."
+    )
+    local_port: int = _setting(
+        0, _port, "Port of the loopback API for this PC's own programs; 0: any free one."
+    )
+    data_port: int = _setting(
+        0, _port, "Port on which a stage listens for its neighbour; 0: any free one."
+    )
+    mdns_interfaces: str = _setting(
+        "", _addresses, "Own addresses on which to look for the fleet; empty: all usable ones."
+    )
+    hub_address: str = _setting(
+        "", _host_port, "host:port of the coordinator; empty: found by multicast DNS."
+    )
+    kv_memory_mb: int = _setting(
+        0, _count, "MiB of memory for keys and values of running requests; 0: automatic."
+    )
+    threads: int = _setting(0, _count, "Processor threads a stage may use; 0: automatic.")
+    max_context: int = _setting(
+        0, _count, "Longest prompt and answer together, in tokens; 0: what the model allows."
+    )
+    precision: Precision = _setting(  # noqa: RUF009  (makes a dataclass field)
+        "fast", _precision, "fast, or exact: the same tokens however the model is split."
+    )
+    allow_host_name: bool = _setting(
+        False, parse_bool, "Show this PC's host name to the fleet as its name."
+    )
+    origins: Mapping[str, Origin] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
+
+    def origin(self, name: str) -> Origin:
+        """Where the value of ``name`` came from."""
+        return self.origins.get(name, Origin("default"))
+
+    def interfaces(self) -> tuple[str, ...] | None:
+        """``mdns_interfaces`` as a tuple; ``None`` means all usable ones."""
+        return tuple(self.mdns_interfaces.split(",")) if self.mdns_interfaces else None
+
+    def explain(self) -> tuple[Explained, ...]:
+        """Every setting with its value and where it came from, in the order of declaration."""
+        rows = []
+        for setting in SCHEMA.values():
+            origin = self.origin(setting.name)
+            rows.append(
+                Explained(
+                    name=setting.name,
+                    value=getattr(self, setting.name),
+                    default=setting.default,
+                    help=setting.help,
+                    source=origin.source,
+                    where=origin.where,
+                    locked=origin.source in ("user policy", "machine policy"),
+                )
+            )
+        return tuple(rows)
+
+
+def _schema() -> Mapping[str, Setting]:
+    found = {}
+    for declared in dataclasses.fields(Settings):
+        if _KEY in declared.metadata:
+            parse, sentence = declared.metadata[_KEY]
+            found[declared.name] = Setting(
+                declared.name, str(declared.type), declared.default, sentence, parse
+            )
+    return MappingProxyType(found)
+
+
+SCHEMA: Mapping[str, Setting] = _schema()
+"""Name -> declaration."""
