@@ -153,6 +153,16 @@ class ManagedByPolicy(BadSetting):
     default_remedy = "Ask the administrator if it has to change."
 
 
+class AlreadyMember(UserError):
+    code = "already_member"
+    http_status = 409
+
+
+class PortTaken(UserError):
+    code = "port_taken"
+    http_status = 409
+
+
 class ModelError(FleetError):
     code = "model_error"
     http_status = 422

@@ -1,0 +1,458 @@
+"""The agent of one PC: identity, discovery, membership, and what tray and command line may ask.
+
+Composition root below HTTP: it wires the parts and owns their lifetimes, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator
+
+import aiohttp
+import msgspec
+
+from fleetapp import __version__
+from fleetapp.agent.infleet import PC, InFleet, Servers
+from fleetapp.agent.joining import Address, join, read_reply
+from fleetapp.errors import (
+    AlreadyMember,
+    BadRequest,
+    FleetError,
+    NoHub,
+    NotAMember,
+    UserError,
+)
+from fleetapp.fleet import joincode
+from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.discovery import Discovery
+from fleetapp.fleet.identity import Identity
+from fleetapp.fleet.joincode import CodeBook
+from fleetapp.fleet.membership import Member, first_membership, sign_membership
+from fleetapp.hub.hub import Hub
+from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.state import HubState, StateFile
+from fleetapp.platform.base import Platform
+from fleetapp.platform.paths import Paths
+from fleetapp.settings import SettingsStore
+from fleetapp.types import (
+    ChainView,
+    FleetView,
+    JoinCodeView,
+    LocalStatus,
+    Precision,
+)
+
+log = logging.getLogger("fleetapp.agent")
+
+DISCOVERY_DEADLINE = 10.0
+FIND_HUB_DEADLINE = 15.0
+JOIN_DEADLINE = 600.0
+CODE_HOURS = 72.0
+CODE_USES = 100
+
+
+class Agent:
+    """One per state folder. Implements what ``api.local`` offers on loopback.
+
+    Args:
+        paths: the state folder.
+        platform: the operating system.
+        servers: opens the coordinator's HTTP fronts.
+    """
+
+    def __init__(self, paths: Paths, platform: Platform, servers: Servers) -> None:
+        self._store = SettingsStore(paths, platform)
+        self._settings = self._store.load()
+        self._identity = Identity.load_or_create(paths, platform)
+        self._discovery = Discovery(self._settings.interfaces())
+        self._runtime = ""
+        self._pc = PC(
+            paths=paths,
+            platform=platform,
+            settings=lambda: self._settings,
+            identity=self._identity,
+            discovery=self._discovery,
+            servers=servers,
+            name=self._name,
+            runtime=lambda: self._runtime,
+        )
+        self._fleet: InFleet | None = None
+        self._busy = asyncio.Lock()
+        self._waiting_for = ""
+        self._listeners: set[asyncio.Event] = set()
+        self.finished = asyncio.Event()
+        """Set when somebody asked the agent to quit."""
+
+    async def start(self) -> None:
+        """Come up; a fleet joined before is entered again."""
+        self._discovery.on_change(self._discovered)
+        await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
+        if self._identity.material() is not None:
+            await self._enter()
+
+    async def stop(self, reason: str = "shutting down") -> None:
+        """Leave nothing running."""
+        if self._fleet is not None:
+            await self._fleet.stop(reason)
+            self._fleet = None
+        await asyncio.to_thread(self._discovery.stop)
+
+    async def _enter(self) -> None:
+        material = self._identity.material()
+        assert material is not None
+        fleet = InFleet(self._pc, material, self._changed)
+        await fleet.start()
+        self._fleet = fleet
+        self._changed()
+
+    def _name(self) -> str:
+        if self._settings.node_name:
+            return self._settings.node_name
+        if self._settings.allow_host_name:
+            return socket.gethostname()
+        return f"PC-{self._identity.device_id[:6]}"
+
+    def _discovered(self) -> None:
+        """Called from discovery's thread."""
+        fleet = self._fleet
+        if fleet is not None and not fleet.connected:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(fleet.link.kick)
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        return self._event_loop
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell the loop that runs this agent, before ``start``."""
+        self._event_loop = loop
+
+    # ------------------------------------------------------------------ LocalAgent
+
+    async def status(self) -> LocalStatus:
+        """This PC in words."""
+        state, reason = self._state()
+        fleet = self._fleet
+        member = fleet.trust.find(self._identity.spki) if fleet else None
+        return LocalStatus(
+            version=__version__,
+            device_id=self._identity.device_id,
+            name=self._name(),
+            state=state,  # type: ignore[arg-type]
+            reason=reason,
+            contribute=self._settings.contribute,
+            fleet_id=fleet.trust.fleet_id if fleet else "",
+            fleet_name=fleet.material.fleet_name if fleet else "",
+            role="coordinator"
+            if fleet and fleet.is_coordinator
+            else ("admin" if member and "admin" in member.roles else "member"),
+            hub=fleet.link.address if fleet else "",
+            api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
+            assignments=fleet.stages.views() if fleet else (),
+        )
+
+    def _state(self) -> tuple[str, str]:
+        fleet = self._fleet
+        if fleet is None:
+            return "not_joined", self._waiting_for or "This PC belongs to no fleet yet."
+        if not fleet.connected:
+            return "connecting", fleet.reason
+        views = fleet.stages.views()
+        failed = next((v for v in views if v.phase == "failed"), None)
+        if failed is not None:
+            return "attention", failed.message
+        if any(v.phase == "linked" for v in views):
+            return "contributing", f"Holds layers {views[0].layers} of {views[0].model}."
+        if views:
+            return "preparing", f"{views[0].phase.capitalize()} {views[0].model}."
+        if not self._settings.contribute:
+            return "ready", "Connected; this PC does not contribute."
+        return "ready", "Connected; waiting for work."
+
+    async def events(self) -> AsyncIterator[LocalStatus]:
+        """The status now and after every change."""
+        async for _ in self._ticks():
+            yield await self.status()
+
+    async def create_fleet(self, name: str) -> JoinCodeView:
+        """Make this PC the coordinator of a new fleet.
+
+        Raises:
+            AlreadyMember: it belongs to one.
+        """
+        name = name.strip()
+        if not name or len(name) > 64 or not name.isprintable():
+            raise BadRequest("A fleet's name has 1 to 64 printable characters.")
+        async with self._busy:
+            self._refuse_if_member()
+            await asyncio.to_thread(self._make_fleet, name)
+            await self._enter()
+            view = await self.make_code(CODE_HOURS, CODE_USES, approve=False)
+        return msgspec.structs.replace(view)
+
+    def _make_fleet(self, name: str) -> None:
+        paths, identity = self._pc.paths, self._identity
+        authority = Authority.create(paths, self._pc.platform, name)
+        member = Member(
+            device_id=identity.device_id,
+            spki=identity.spki,
+            name=self._name(),
+            roles=("coordinator", "admin", "member"),
+            joined=int(time.time()),
+        )
+        signed = sign_membership(first_membership(authority.fleet_id, member), authority)
+        StateFile(paths.hub / "state.json", self._pc.platform).save(
+            HubState(fleet_id=authority.fleet_id, name=name, created=time.time())
+        )
+        identity.enter_fleet(
+            authority_pem=authority.certificate_pem,
+            leaf_pem=authority.issue(identity.csr(authority.fleet_id)),
+            membership=signed,
+            fleet_name=name,
+            hub_addresses=(),
+        )
+
+    async def join(self, code: str, hub_address: str = "") -> LocalStatus:
+        """Join by code; finds the coordinator by mDNS unless an address is given.
+
+        Raises:
+            AlreadyMember, BadJoinCode and its kinds, NoHub, WrongFleet.
+        """
+        parsed = joincode.decode(code)
+        async with self._busy:
+            self._refuse_if_member()
+            try:
+                addresses = await self._find(parsed, hub_address)
+                joined = await join(
+                    self._identity, parsed, addresses, self._name(), self._wait_note, JOIN_DEADLINE
+                )
+            except TimeoutError as exc:
+                raise NoHub(
+                    "Joining took too long.", remedy="Try again, or ask the admin to approve."
+                ) from exc
+            finally:
+                self._waiting_for = ""
+            await asyncio.to_thread(
+                self._identity.enter_fleet,
+                authority_pem=joined.authority,
+                leaf_pem=joined.leaf,
+                membership=joined.membership,
+                fleet_name=joined.fleet_name,
+                hub_addresses=(joined.hub,),
+            )
+            await self._enter()
+        return await self.status()
+
+    async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
+        configured = hub_address or self._settings.hub_address
+        if configured:
+            host, _, port = configured.rpartition(":")
+            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+                raise BadRequest(f"'{configured}' is not an address of the form host:port.")
+            return [(host.strip("[]"), int(port))]
+        self._wait_note("Looking for the fleet on this network.")
+
+        def hubs() -> list[Address]:
+            return [
+                (address, peer.port)
+                for peer in self._discovery.found()
+                if peer.role == "coordinator" and peer.in_fleet(code.fleet_id)
+                for address in peer.addresses
+            ]
+
+        await self._discovery.wait_for(lambda _: bool(hubs()), FIND_HUB_DEADLINE)
+        found = hubs()
+        if not found:
+            others = any(p.role == "coordinator" for p in self._discovery.found())
+            why = " ".join(self._discovery.diagnose())
+            raise NoHub(
+                "No coordinator of that fleet was found on this network"
+                + (", only ones of other fleets. " if others else ". ")
+                + why,
+                remedy="Give its address: fleetapp fleet join CODE --hub HOST:PORT.",
+            )
+        return found
+
+    async def leave(self) -> None:
+        """Leave the fleet; a coordinator can only when nobody else is in it.
+
+        Raises:
+            NotAMember: this PC is in none.
+            UserError: it coordinates others.
+        """
+        async with self._busy:
+            fleet = self._require()
+            if fleet.hub is not None:
+                others = [
+                    m
+                    for m in fleet.trust.membership.members
+                    if m.state == "active" and m.device_id != self._identity.device_id
+                ]
+                if others:
+                    raise UserError(
+                        f"This PC coordinates {len(others)} other PCs.",
+                        remedy="Let them leave first (fleetapp fleet leave on each).",
+                    )
+            await fleet.stop("left")
+            self._fleet = None
+            await asyncio.to_thread(self._identity.leave_fleet)
+            if fleet.hub is not None:
+                await asyncio.to_thread(Authority.destroy, self._pc.paths)
+        self._changed()
+
+    async def fleet_view(self) -> FleetView:
+        """The fleet as the hub sees it, from any member."""
+        fleet = self._require()
+        if fleet.hub is not None:
+            return fleet.hub.view()
+        try:
+            async with asyncio.timeout(10), fleet.link.request("GET", "/fleet") as response:
+                return msgspec.json.decode(await read_reply(response), type=FleetView)
+        except (aiohttp.ClientError, OSError, TimeoutError) as exc:
+            raise NoHub(f"The coordinator did not answer: {exc}.") from exc
+
+    async def fleet_events(self) -> AsyncIterator[FleetView]:
+        """The fleet now and after every change."""
+        fleet = self._require()
+        last: FleetView | None = None
+        event = fleet.hub.listen() if fleet.hub is not None else asyncio.Event()
+        try:
+            while self._fleet is fleet:
+                event.clear()
+                view = await self.fleet_view()
+                if view != last:
+                    last = view
+                    yield view
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), 1.0)
+                await asyncio.sleep(0.05)
+        finally:
+            if fleet.hub is not None:
+                fleet.hub.unlisten(event)
+
+    async def codes(self) -> list[JoinCodeView]:
+        """Join codes, without their secrets."""
+        return [_code_view(c) for c in self._codebook().list()]
+
+    async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
+        """A new join code; its text is in the reply and nowhere else."""
+        hub = self._hub()
+        entry, secret = hub.codes.create(hours=hours, uses=uses, approve=approve)
+        hub.audit.write("local", "code_created", code=entry.code_id, uses=uses, approve=approve)
+        text = joincode.encode(hub.authority_hash, secret)
+        return msgspec.structs.replace(_code_view(entry), code=text)
+
+    async def revoke_code(self, code_id: str) -> None:
+        """Make a code worthless."""
+        self._codebook().revoke(code_id)
+        self._hub().audit.write("local", "code_revoked", code=code_id)
+
+    async def keys(self) -> list[ApiKeyView]:
+        """API keys, without their secrets."""
+        return list(self._hub().keys.list())
+
+    async def make_key(self, name: str) -> ApiKeyView:
+        """A new API key; its text is in the reply and nowhere else."""
+        hub = self._hub()
+        view = hub.keys.create(name)
+        hub.audit.write("local", "key_created", name=name)
+        return view
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Make an API key worthless."""
+        hub = self._hub()
+        hub.keys.revoke(key_id)
+        hub.audit.write("local", "key_revoked", key=key_id)
+
+    async def start_model(
+        self, model: str, precision: Precision | None = None, stages: int = 0
+    ) -> ChainView:
+        """Serve a model from now on."""
+        hub = self._hub()
+        if not 0 <= stages <= 1000:
+            raise BadRequest("The number of stages is 0 (automatic) or more.")
+        keeper = hub.serve(model, precision or self._settings.precision, stages)
+        return keeper.view()
+
+    async def stop_model(self, model: str) -> None:
+        """Stop serving a model."""
+        await self._hub().unserve(model)
+
+    async def set_contribute(self, on: bool) -> None:
+        """Give or take back the employee's consent; takes effect at once."""
+        self._settings = await asyncio.to_thread(self._store.set_user, "contribute", on)
+        self._changed()
+
+    async def quit(self) -> None:
+        """Ask the process to end."""
+        self.finished.set()
+
+    # ------------------------------------------------------------------ helpers
+
+    @property
+    def hub_link(self) -> InFleet | None:
+        """The current membership, for the API proxy of this PC."""
+        return self._fleet
+
+    def _wait_note(self, sentence: str) -> None:
+        self._waiting_for = sentence
+        self._changed()
+
+    def _refuse_if_member(self) -> None:
+        if self._fleet is not None:
+            raise AlreadyMember(
+                f"This PC already belongs to the fleet '{self._fleet.material.fleet_name}'.",
+                remedy="Leave it first with 'fleetapp fleet leave'.",
+            )
+
+    def _require(self) -> InFleet:
+        if self._fleet is None:
+            raise NotAMember("This PC belongs to no fleet.")
+        return self._fleet
+
+    def _hub(self) -> Hub:
+        hub = self._require().hub
+        if hub is None:
+            raise UserError(
+                "This PC is not the coordinator of its fleet.",
+                remedy="Do this on the coordinator.",
+            )
+        return hub
+
+    def _codebook(self) -> CodeBook:
+        return self._hub().codes
+
+    def _changed(self) -> None:
+        for event in self._listeners:
+            event.set()
+
+    async def _ticks(self) -> AsyncIterator[None]:
+        event = asyncio.Event()
+        self._listeners.add(event)
+        try:
+            while True:
+                event.clear()
+                yield None
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(event.wait(), 5.0)
+                await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
+        finally:
+            self._listeners.discard(event)
+
+
+def _code_view(entry: joincode.CodeEntry) -> JoinCodeView:
+    return JoinCodeView(
+        code_id=entry.code_id,
+        created=entry.created,
+        expires=entry.expires,
+        uses_left=entry.uses_left,
+        approve=entry.approve,
+        revoked=entry.revoked,
+    )
+
+
+__all__ = ["Agent", "FleetError"]

@@ -1,0 +1,253 @@
+"""The control connection of a member to its hub: found, kept, and found again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import aiohttp
+import msgspec
+
+from fleetapp.agent.joining import Address, read_reply
+from fleetapp.errors import DownloadFailed, FleetError, NoHub, NotAMember, ProtocolError, from_code
+from fleetapp.fleet import tls
+from fleetapp.fleet.control import (
+    HEARTBEAT_SECONDS,
+    MAX_MESSAGE,
+    FromHub,
+    FromMember,
+    Heartbeat,
+    MemberHello,
+    Refuse,
+    Welcome,
+)
+from fleetapp.fleet.identity import FleetMaterial
+from fleetapp.fleet.membership import TrustList
+
+log = logging.getLogger("fleetapp.agent.hublink")
+
+CONNECT_DEADLINE = 5.0
+WELCOME_DEADLINE = 5.0
+SEND_DEADLINE = 10.0
+SILENCE = 15.0
+"""The hub answers each heartbeat's ping; longer silence ends the connection (s)."""
+BACKOFF_MAX = 5.0
+
+
+class HubLink:
+    """Keeps one connection.
+
+    Args:
+        material: certificate and authority of this node's fleet.
+        trust: the signed membership, to know who is a coordinator.
+        addresses: asked before each attempt; best first.
+        hello, heartbeat: made fresh for each use.
+        on_message: awaited in order for every message of the hub.
+        on_change: told (connected, sentence).
+    """
+
+    def __init__(
+        self,
+        material: FleetMaterial,
+        trust: TrustList,
+        addresses: Callable[[], Awaitable[list[Address]]],
+        hello: Callable[[], MemberHello],
+        heartbeat: Callable[[int], Awaitable[Heartbeat]],
+        on_message: Callable[[FromHub], Awaitable[None]],
+        on_change: Callable[[bool, str], Awaitable[None]],
+    ) -> None:
+        self._material = material
+        self._trust = trust
+        self._addresses = addresses
+        self._hello = hello
+        self._heartbeat = heartbeat
+        self._on_message = on_message
+        self._on_change = on_change
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._base = ""
+        self._hub_name = ""
+        self._context = tls.client_context(material)
+        self._encoder = msgspec.json.Encoder()
+        self._decoder = msgspec.json.Decoder(FromHub)
+        self._kick = asyncio.Event()
+
+    @property
+    def address(self) -> str:
+        """Where the hub is, or empty while not connected."""
+        return self._base if self._socket is not None else ""
+
+    async def run(self) -> None:
+        """Connect, serve, reconnect, for ever."""
+        pause = 0.1
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)
+        ) as session:
+            self._session = session
+            while True:
+                try:
+                    await self._connect(session)
+                    pause = 0.1
+                    await self._serve()
+                    reason = "The connection to the coordinator ended."
+                except FleetError as exc:
+                    reason = str(exc)
+                except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as exc:
+                    reason = f"The coordinator cannot be reached: {exc or type(exc).__name__}."
+                log.info("%s", reason)
+                await self._close()
+                await self._on_change(False, reason)
+                self._kick.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._kick.wait(), pause * random.uniform(0.7, 1.3))  # noqa: S311 - spreads reconnects, no secret
+                pause = min(pause * 2, BACKOFF_MAX)
+
+    def kick(self) -> None:
+        """Try again now (the network changed, a hub was discovered)."""
+        self._kick.set()
+
+    async def send(self, message: FromMember) -> None:
+        """Write one message; dropped with a log line while not connected."""
+        socket = self._socket
+        if socket is None or socket.closed:
+            log.debug("not connected; dropped %s", type(message).__name__)
+            return
+        try:
+            await asyncio.wait_for(
+                socket.send_str(self._encoder.encode(message).decode()), SEND_DEADLINE
+            )
+        except (OSError, TimeoutError, aiohttp.ClientError) as exc:
+            log.info("sending %s failed: %s", type(message).__name__, exc)
+
+    async def read(self, sha256: str, offset: int) -> AsyncIterator[bytes]:
+        """A chunk from the hub, from ``offset`` on (a ``ChunkSource``)."""
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        async with self.request("GET", f"/blobs/{sha256}", headers=headers) as response:
+            if response.status >= 400:
+                await read_reply(response)
+            if offset and response.status != 206:
+                raise DownloadFailed("The coordinator did not resume the chunk.")
+            async for data in response.content.iter_chunked(1 << 18):
+                yield data
+
+    @contextlib.asynccontextmanager
+    async def request(
+        self, method: str, path: str, **more: object
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One HTTP call to the hub over the same trust.
+
+        Raises:
+            NoHub: not connected.
+        """
+        if self._session is None or not self._base:
+            raise NoHub("The coordinator is not reachable now.")
+        async with self._session.request(
+            method,
+            f"{self._base}{path}",
+            ssl=self._context,
+            server_hostname=self._hub_name,
+            **more,  # type: ignore[arg-type]
+        ) as response:
+            yield response
+
+    async def _connect(self, session: aiohttp.ClientSession) -> None:
+        failure: Exception = NoHub(
+            "No coordinator was found.",
+            remedy="Check that it runs and is on this network.",
+        )
+        for host, port in await self._addresses():
+            shown = f"[{host}]" if ":" in host else host
+            base = f"https://{shown}:{port}"
+            for coordinator in self._trust.coordinators():
+                name = tls.host_name(coordinator.device_id, self._material.fleet_id)
+                try:
+                    self._socket = await asyncio.wait_for(
+                        session.ws_connect(
+                            f"{base}/control",
+                            ssl=self._context,
+                            server_hostname=name,
+                            max_msg_size=MAX_MESSAGE,
+                        ),
+                        CONNECT_DEADLINE,
+                    )
+                except aiohttp.WSServerHandshakeError as exc:
+                    failure = (
+                        NotAMember("The coordinator does not count this PC as a member.")
+                        if exc.status == 403
+                        else exc
+                    )
+                    continue
+                except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as exc:
+                    failure = exc
+                    continue
+                self._check_peer(coordinator.spki)
+                self._base, self._hub_name = base, name
+                await self._greet()
+                return
+        raise failure
+
+    def _check_peer(self, expected: str) -> None:
+        assert self._socket is not None
+        peer = self._socket.get_extra_info("ssl_object")
+        if peer is None or tls.peer_spki(peer) != expected:
+            raise NotAMember("The PC that answered is not the coordinator of this fleet.")
+
+    async def _greet(self) -> None:
+        await self.send(self._hello())
+        welcome = await self._receive(WELCOME_DEADLINE)
+        if isinstance(welcome, Refuse):
+            raise from_code(welcome.code, welcome.message, welcome.remedy)
+        if not isinstance(welcome, Welcome):
+            raise ProtocolError("The coordinator did not greet.")
+        await self._on_message(welcome)
+        await self._on_change(True, "Connected to the coordinator.")
+
+    async def _serve(self) -> None:
+        beats = asyncio.create_task(self._beat())
+        try:
+            while True:
+                message = await self._receive(SILENCE)
+                if message is None:
+                    return
+                if isinstance(message, Refuse):
+                    raise from_code(message.code, message.message, message.remedy)
+                await self._on_message(message)
+        finally:
+            beats.cancel()
+            await asyncio.gather(beats, return_exceptions=True)
+
+    async def _receive(self, deadline: float) -> FromHub | None:
+        assert self._socket is not None
+        while True:
+            raw = await asyncio.wait_for(self._socket.receive(), deadline)
+            if raw.type is aiohttp.WSMsgType.TEXT:
+                if not raw.data:
+                    continue  # the hub's answer to a heartbeat
+                try:
+                    return self._decoder.decode(raw.data)
+                except msgspec.MsgspecError as exc:
+                    raise ProtocolError(f"The coordinator sent something unknown: {exc}.") from exc
+            if raw.type in (
+                aiohttp.WSMsgType.CLOSE,
+                aiohttp.WSMsgType.CLOSED,
+                aiohttp.WSMsgType.CLOSING,
+                aiohttp.WSMsgType.ERROR,
+            ):
+                return None
+
+    async def _beat(self) -> None:
+        seq = 0
+        while True:
+            seq += 1
+            await self.send(await self._heartbeat(seq))
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _close(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(socket.close(), 1.0)

@@ -1,0 +1,332 @@
+"""Everything that exists only while this PC belongs to a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fleetapp import __version__
+from fleetapp.agent.hublink import HubLink
+from fleetapp.agent.joining import Address
+from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
+from fleetapp.errors import BadSignature, FleetError, NotAMember
+from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.control import (
+    Assign,
+    FromHub,
+    Goodbye,
+    Heartbeat,
+    LinkStage,
+    MemberHello,
+    MembershipUpdate,
+    Release,
+    Signed,
+    Welcome,
+)
+from fleetapp.fleet.discovery import Discovery
+from fleetapp.fleet.identity import FleetMaterial, Identity
+from fleetapp.fleet.joincode import CodeBook
+from fleetapp.fleet.membership import TrustList
+from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.hub import Hub
+from fleetapp.hub.keys import KeyBook
+from fleetapp.hub.router import Head
+from fleetapp.hub.state import StateFile
+from fleetapp.models.library import Library
+from fleetapp.models.store import ShardStore
+from fleetapp.platform.base import Platform
+from fleetapp.platform.paths import Paths
+from fleetapp.settings import Settings
+from fleetapp.types import PROTOCOL_VERSION, Hardware
+
+log = logging.getLogger("fleetapp.agent.infleet")
+
+RELEASE_AFTER = 10.0
+"""Runners are kept this long after the hub was lost, in case it comes back (s)."""
+KV_SHARE = 0.25
+KV_MAX = 2 * 2**30
+KV_MIN = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A listening server."""
+
+    host: str
+    port: int
+    close: Callable[[], Awaitable[None]]
+
+
+class Servers(Protocol):
+    """Opens the HTTP fronts; given by the layer above, which knows HTTP."""
+
+    async def open_control(
+        self, hub: Hub, trust: TrustList, material: FleetMaterial, host: str, port: int
+    ) -> Bound: ...
+
+    async def open_api(self, hub: Hub, host: str, port: int) -> Bound: ...
+
+
+@dataclass(frozen=True)
+class PC:
+    """What an agent has whether or not it belongs to a fleet."""
+
+    paths: Paths
+    platform: Platform
+    settings: Callable[[], Settings]
+    identity: Identity
+    discovery: Discovery
+    servers: Servers
+    name: Callable[[], str]
+    runtime: Callable[[], str]
+
+
+def open_library(pc: PC) -> Library:
+    """The model library of this PC."""
+    root = pc.settings().models_dir or pc.paths.models
+    return Library(Path(root), pc.identity)
+
+
+class InFleet:
+    """One membership, from start to stop.
+
+    Args:
+        pc: this PC.
+        changed: called after every change that people should see.
+    """
+
+    def __init__(self, pc: PC, material: FleetMaterial, changed: Callable[[], None]) -> None:
+        self.pc = pc
+        self.material = material
+        self.connected = False
+        self.reason = "Looking for the coordinator."
+        self.hub: Hub | None = None
+        self.api: Bound | None = None
+        self._changed = changed
+        self._control: Bound | None = None
+        self.trust = TrustList(material.membership, material.authority_pem)
+        self.link = HubLink(
+            material=material,
+            trust=self.trust,
+            addresses=self._addresses,
+            hello=self._hello,
+            heartbeat=self._heartbeat,
+            on_message=self._on_message,
+            on_change=self._on_change,
+        )
+        self._store = ShardStore(pc.paths.shards)
+        self.stages = StageHost(
+            store=self._store,
+            source=self.link,
+            setup=self._setup,
+            verify=self._verify,
+            report=self._report,
+            changed=changed,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._release: asyncio.Task[None] | None = None
+
+    @property
+    def is_coordinator(self) -> bool:
+        """Whether the signed membership names this PC a coordinator."""
+        member = self.trust.find(self.pc.identity.spki)
+        return member is not None and "coordinator" in member.roles
+
+    async def start(self) -> None:
+        """Open servers (coordinator), announce, connect."""
+        if self.is_coordinator:
+            await self._start_hub()
+        self._announce()
+        self._tasks.append(asyncio.create_task(self.link.run()))
+        self._tasks.append(asyncio.create_task(self._counters()))
+
+    async def stop(self, reason: str) -> None:
+        """Say goodbye, stop runners, close servers."""
+        with contextlib.suppress(FleetError):
+            await self.link.send(Goodbye(reason=reason))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.stages.release_all()
+        for server in (self.api, self._control):
+            if server is not None:
+                await server.close()
+        if self.hub is not None:
+            await self.hub.stop()
+
+    async def _start_hub(self) -> None:
+        pc, settings = self.pc, self.pc.settings()
+        state = StateFile(pc.paths.hub / "state.json", pc.platform)
+        state.load()
+        authority = await asyncio.to_thread(Authority.open, pc.paths)
+        hub = Hub(
+            identity=pc.identity,
+            authority=authority,
+            trust=self.trust,
+            state=state,
+            codes=CodeBook(pc.paths.hub / "codes.json"),
+            keys=KeyBook(pc.paths.hub / "keys.json", pc.platform),
+            audit=AuditLog(pc.paths.hub / "audit.jsonl"),
+            library=await asyncio.to_thread(open_library, pc),
+            head=self._head,
+            store_membership=self._keep_membership,
+        )
+        host = self._listen_host()
+        self._control = await pc.servers.open_control(
+            hub, self.trust, self.material, host, settings.control_port
+        )
+        self.api = await pc.servers.open_api(hub, settings.api_host, settings.api_port)
+        self.hub = hub
+        await hub.start()
+
+    def _announce(self) -> None:
+        port = self._control.port if self._control is not None else 0
+        self.pc.discovery.announce(
+            device_id=self.pc.identity.device_id,
+            fleet_id=self.trust.fleet_id,
+            role="coordinator" if self._control is not None else "member",
+            port=port,
+            addresses=self._hosts(),
+        )
+
+    # ------------------------------------------------------------------ what others ask
+
+    def _head(self, assignment: str) -> Head | None:
+        return self.stages.runner(assignment)
+
+    async def _addresses(self) -> list[Address]:
+        if self._control is not None:
+            return [("127.0.0.1", self._control.port)]
+        found: list[Address] = []
+        configured = self.pc.settings().hub_address
+        if configured:
+            host, _, port = configured.rpartition(":")
+            found.append((host.strip("[]"), int(port)))
+        for peer in self.pc.discovery.found():
+            if peer.role == "coordinator" and peer.in_fleet(self.trust.fleet_id):
+                found += [(address, peer.port) for address in peer.addresses]
+        found += list(self.pc.identity.hub_addresses())
+        return list(dict.fromkeys(found))
+
+    def _hello(self) -> MemberHello:
+        pc, settings = self.pc, self.pc.settings()
+        return MemberHello(
+            protocol=PROTOCOL_VERSION,
+            app=__version__,
+            device_id=pc.identity.device_id,
+            name=pc.name(),
+            hardware=Hardware(
+                cores=pc.platform.cores(),
+                memory_total=pc.platform.memory_total(),
+                memory_free=pc.platform.memory_free(),
+                disk_free=pc.platform.disk_free(pc.paths.home),
+                cpu=pc.platform.cpu_name(),
+                runtime=pc.runtime(),
+            ),
+            contribute=settings.contribute,
+            hosts=self._hosts(),
+        )
+
+    async def _heartbeat(self, seq: int) -> Heartbeat:
+        return Heartbeat(
+            seq=seq,
+            memory_free=self.pc.platform.memory_free(),
+            disk_free=self.pc.platform.disk_free(self.pc.paths.home),
+            contribute=self.pc.settings().contribute,
+            sent_bytes=self.stages.sent_bytes(),
+        )
+
+    def _setup(self) -> RunnerSetup:
+        pc, settings = self.pc, self.pc.settings()
+        free = pc.platform.memory_free()
+        automatic = max(KV_MIN, min(KV_MAX, int(free * KV_SHARE)))
+        return RunnerSetup(
+            device="CPU",
+            threads=settings.threads,
+            kv_bytes=settings.kv_memory_mb * 2**20 or automatic,
+            cache_dir=pc.paths.cache,
+            listen_host=self._listen_host(),
+            listen_port=settings.data_port,
+            cert_path=self.material.cert_path,
+            key_path=self.material.key_path,
+            authority_path=self.material.authority_path,
+            fleet=self.trust.fleet_id,
+            device_id=pc.identity.device_id,
+            name=pc.name(),
+        )
+
+    def _hosts(self) -> tuple[str, ...]:
+        chosen = self.pc.settings().interfaces()
+        if chosen:
+            return chosen
+        usable = tuple(a.ip for a in self.pc.platform.addresses())
+        return usable or ("127.0.0.1",)
+
+    def _listen_host(self) -> str:
+        hosts = self._hosts()
+        return "127.0.0.1" if all(h.startswith("127.") for h in hosts) else "0.0.0.0"  # noqa: S104 - members connect from other PCs; every connection needs a fleet certificate
+
+    def _verify(self, assign: Assign) -> None:
+        signed = assign.manifest
+        member = self.trust.require(signed.signer)
+        if "coordinator" not in member.roles:
+            raise BadSignature(
+                f"{member.name} signed the shard, but only a coordinator may.",
+                remedy="Ask the admin; nothing was loaded.",
+            )
+        self.trust.verify(signed)
+
+    # ------------------------------------------------------------------ messages
+
+    async def _report(self, message: Outgoing) -> None:
+        await self.link.send(message)
+
+    async def _on_message(self, message: FromHub) -> None:
+        if isinstance(message, Welcome | MembershipUpdate):
+            self._update_membership(message.membership)
+        elif isinstance(message, Assign):
+            await self.stages.assign(message)
+        elif isinstance(message, LinkStage):
+            self._tasks.append(asyncio.create_task(self.stages.link(message)))
+            self._tasks = [t for t in self._tasks if not t.done()]
+        elif isinstance(message, Release):
+            await self.stages.release(message.assignment)
+
+    def _update_membership(self, signed: Signed) -> None:
+        if self.trust.update(signed):
+            self._keep_membership(signed)
+        self.trust.require(self.pc.identity.spki)
+
+    def _keep_membership(self, signed: Signed) -> None:
+        self.pc.identity.store_membership(signed)
+
+    async def _on_change(self, connected: bool, reason: str) -> None:
+        self.connected, self.reason = connected, reason
+        if connected:
+            if self._release is not None:
+                self._release.cancel()
+                self._release = None
+            # The hub deals anew after every connection; what was held for the old one goes.
+            await self.stages.release_all()
+        elif self._release is None:
+            self._release = asyncio.create_task(self._release_later())
+        self._changed()
+
+    async def _release_later(self) -> None:
+        await asyncio.sleep(RELEASE_AFTER)
+        await self.stages.release_all()
+
+    async def _counters(self) -> None:
+        while True:
+            started = time.monotonic()
+            try:
+                await self.stages.refresh_counters()
+            except NotAMember as exc:
+                log.info("%s", exc)
+            await asyncio.sleep(max(0.5, 1.0 - (time.monotonic() - started)))

@@ -1,0 +1,392 @@
+"""This PC's assignments: fetch the shard, start its runner, link it, say how it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetapp.agent.downloads import ChunkSource, fetch_shard
+from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
+from fleetapp.engine import pipe
+from fleetapp.errors import BadSignature, FleetError, PeerTimeout, RunnerFailed
+from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, StageStatus
+from fleetapp.models.manifest import StageManifest, decode_stage
+from fleetapp.models.store import ShardStore
+from fleetapp.types import AssignmentView, DeviceId
+
+log = logging.getLogger("fleetapp.agent.stages")
+
+LOAD_DEADLINE = 900.0
+"""Compiling a large shard for a GPU takes minutes the first time (s)."""
+LINK_DEADLINE = 20.0
+REPORT_INTERVAL = 0.1
+"""Shortest time between two progress reports of one phase (s)."""
+
+Outgoing = StageStatus | FaultReport
+
+
+@dataclass(frozen=True)
+class RunnerSetup:
+    """What every runner of this PC gets, whatever its shard."""
+
+    device: str
+    threads: int
+    kv_bytes: int
+    cache_dir: Path | None
+    listen_host: str
+    listen_port: int
+    cert_path: Path
+    key_path: Path
+    authority_path: Path
+    fleet: str
+    device_id: DeviceId
+    name: str
+
+
+@dataclass
+class _Held:
+    assign: Assign
+    manifest: StageManifest
+    status: StageStatus
+    task: asyncio.Task[None] | None = None
+    runner: RunnerProcess | None = None
+    loaded: asyncio.Future[pipe.Loaded] | None = None
+    link: asyncio.Future[int] | None = None
+    epoch: int = 0
+    sent_bytes: int = 0
+    last_report: float = field(default=0.0)
+
+
+def _peer(neighbour: Neighbour | None) -> pipe.PeerAddress | None:
+    if neighbour is None:
+        return None
+    return pipe.PeerAddress(
+        device_id=neighbour.device_id,
+        spki=neighbour.spki,
+        hosts=neighbour.hosts,
+        port=neighbour.port,
+    )
+
+
+class StageHost:
+    """Owns the runners of this PC.
+
+    Args:
+        store: shards on disk.
+        source: where missing chunks come from.
+        setup: asked at each start, so that changed settings take effect.
+        verify: raises BadSignature unless a coordinator of this fleet signed the manifest.
+        report: sends a message to the hub; must not raise.
+        changed: called after every change, for the tray.
+    """
+
+    def __init__(
+        self,
+        store: ShardStore,
+        source: ChunkSource,
+        setup: Callable[[], RunnerSetup],
+        verify: Callable[[Assign], None],
+        report: Callable[[Outgoing], Awaitable[None]],
+        changed: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._setup = setup
+        self._verify = verify
+        self._report = report
+        self._changed = changed
+        self._held: dict[str, _Held] = {}
+
+    def runner(self, assignment: str) -> RunnerProcess | None:
+        """The running process of an assignment, if it is loaded."""
+        held = self._held.get(assignment)
+        if held is None or held.runner is None or held.runner.exited.is_set():
+            return None
+        return held.runner
+
+    def sent_bytes(self) -> dict[str, int]:
+        """Application bytes each runner sent to its next hop."""
+        return {a: h.sent_bytes for a, h in self._held.items()}
+
+    def views(self) -> tuple[AssignmentView, ...]:
+        """For tray and status."""
+        device, name = self._setup().device_id, self._setup().name
+        return tuple(
+            AssignmentView(
+                device_id=device,
+                node=name,
+                model=h.assign.model,
+                stage=h.assign.stage,
+                stages=h.assign.stages,
+                layers=h.assign.layers,
+                phase=h.status.phase,
+                done=h.status.done,
+                total=h.status.total,
+                from_cache=h.status.from_cache,
+                message=h.status.message,
+            )
+            for h in self._held.values()
+        )
+
+    async def assign(self, assign: Assign) -> None:
+        """Begin to hold a shard; returns at once, progress is reported."""
+        if assign.assignment in self._held:
+            return
+        status = StageStatus(assignment=assign.assignment, phase="waiting")
+        try:
+            self._verify(assign)
+            manifest = decode_stage(assign.manifest.payload)
+        except FleetError as exc:
+            await self._report(_failure(status, exc))
+            return
+        except ValueError as exc:
+            error = BadSignature(f"The shard's manifest cannot be read: {exc}")
+            await self._report(_failure(status, error))
+            return
+        held = _Held(assign=assign, manifest=manifest, status=status)
+        self._held[assign.assignment] = held
+        held.task = asyncio.create_task(self._prepare(held))
+
+    async def link(self, link: LinkStage) -> None:
+        """Form the ring for a new epoch; the outcome is reported."""
+        held = self._held.get(link.assignment)
+        if held is None or held.runner is None:
+            status = StageStatus(assignment=link.assignment, phase="failed", epoch=link.epoch)
+            error = RunnerFailed("This PC no longer holds that shard.")
+            await self._report(_failure(status, error))
+            return
+        held.epoch = link.epoch
+        held.link = asyncio.get_running_loop().create_future()
+        try:
+            await held.runner.send(
+                pipe.Link(
+                    chain=link.chain,
+                    epoch=link.epoch,
+                    stage=held.assign.stage,
+                    stages=held.assign.stages,
+                    model=link.model_digest,
+                    next_layer=link.next_layer,
+                    next=_peer(link.next),
+                    prev=_peer(link.prev),
+                    kv_blocks=link.kv_blocks,
+                    block_size=link.block_size,
+                    deadline=LINK_DEADLINE - 2,
+                )
+            )
+            await asyncio.wait_for(held.link, LINK_DEADLINE)
+        except TimeoutError:
+            error = PeerTimeout(
+                f"{self._setup().name} could not reach its neighbours in the ring in time.",
+                remedy="Check that the firewall allows fleetapp between these PCs.",
+            )
+            await self._fail(held, error)
+        except FleetError as exc:
+            await self._fail(held, exc)
+        else:
+            await self._set(held, "linked", epoch=link.epoch)
+
+    async def release(self, assignment: str) -> None:
+        """Stop the runner; the shard stays on disk."""
+        held = self._held.pop(assignment, None)
+        if held is None:
+            return
+        if held.task is not None:
+            held.task.cancel()
+            await asyncio.gather(held.task, return_exceptions=True)
+        if held.runner is not None:
+            await held.runner.stop()
+        self._changed()
+
+    async def release_all(self) -> None:
+        """Stop every runner."""
+        await asyncio.gather(*(self.release(a) for a in list(self._held)))
+
+    async def refresh_counters(self) -> None:
+        """Ask each linked runner for its counters; a silent one is left to its own deadlines."""
+        for held in list(self._held.values()):
+            if held.runner is not None and held.status.phase == "linked":
+                with contextlib.suppress(FleetError):
+                    held.sent_bytes = (await held.runner.stats(2.0)).sent_bytes
+
+    async def _prepare(self, held: _Held) -> None:
+        try:
+            folder = await self._fetch(held)
+            await self._load(held, folder)
+        except FleetError as exc:
+            await self._fail(held, exc)
+        except Exception as exc:  # noqa: BLE001 - whatever it was, the hub must hear of it
+            log.exception("preparing %s failed", held.assign.assignment)
+            await self._fail(held, RunnerFailed(f"Preparing the shard failed: {exc}"))
+
+    async def _fetch(self, held: _Held) -> Path:
+        signed = held.assign.manifest
+        assembly = await asyncio.to_thread(
+            self._store.begin, signed.payload, signed.signature, signed.signer
+        )
+        present: list[int] = []
+
+        async def progress(done: int, total: int) -> None:
+            if not present:
+                present.append(done)
+            await self._set(held, "downloading", done, total, from_cache=present[0])
+
+        return await fetch_shard(assembly, self._source, progress)
+
+    async def _load(self, held: _Held, folder: Path) -> None:
+        setup, assign = self._setup(), held.assign
+        loop = asyncio.get_running_loop()
+        held.loaded = loop.create_future()
+        held.runner = RunnerProcess(
+            f"layers {assign.layers} of {assign.model}",
+            on_event=lambda event: self._on_event(held, event),
+            on_exit=lambda cause: self._on_exit(held, cause),
+        )
+        await held.runner.start(
+            pipe.Load(
+                stage_dir=str(folder),
+                head=assign.head,
+                precision=assign.precision,
+                device=setup.device,
+                threads=setup.threads or assign.threads,
+                kv_bytes=assign.kv_bytes or setup.kv_bytes,
+                max_context=assign.max_context,
+                cache_dir=str(setup.cache_dir) if setup.cache_dir else "",
+                listen_host=setup.listen_host,
+                listen_port=setup.listen_port,
+                cert_path=str(setup.cert_path),
+                key_path=str(setup.key_path),
+                authority_path=str(setup.authority_path),
+                fleet=setup.fleet,
+                device_id=setup.device_id,
+            )
+        )
+        try:
+            loaded = await asyncio.wait_for(held.loaded, LOAD_DEADLINE)
+        except TimeoutError as exc:
+            await held.runner.stop()
+            raise RunnerFailed("The shard did not load in time and was stopped.") from exc
+        await self._set(
+            held,
+            "ready",
+            port=loaded.port,
+            blocks=loaded.blocks,
+            block_size=loaded.block_size,
+            max_context=loaded.max_context,
+            runtime=loaded.runtime,
+        )
+
+    def _on_event(self, held: _Held, event: RunnerEvent) -> None:
+        if isinstance(event, pipe.Progress):
+            if time.monotonic() - held.last_report >= REPORT_INTERVAL or event.done == 0:
+                self._spawn(self._set(held, event.phase, event.done, event.total, event.message))
+        elif isinstance(event, pipe.Loaded):
+            _resolve(held.loaded, event)
+        elif isinstance(event, pipe.Linked):
+            if event.epoch == held.epoch:
+                _resolve(held.link, event.epoch)
+        elif isinstance(event, pipe.Failed):
+            error = RunnerFailed(event.message, remedy=event.remedy)
+            _reject(held.loaded, error)
+            _reject(held.link, error)
+        elif isinstance(event, pipe.ChainFault):
+            self._spawn(
+                self._report(
+                    FaultReport(
+                        assignment=held.assign.assignment,
+                        epoch=event.epoch,
+                        code=event.code,
+                        message=event.message,
+                        device=event.device,
+                    )
+                )
+            )
+        else:
+            held.sent_bytes = event.sent_bytes
+
+    def _on_exit(self, held: _Held, cause: RunnerFailed) -> None:
+        _reject(held.loaded, cause)
+        _reject(held.link, cause)
+        if held.status.phase in ("ready", "linked"):
+            self._spawn(self._died(held, cause))
+
+    async def _died(self, held: _Held, cause: RunnerFailed) -> None:
+        await self._report(
+            FaultReport(
+                assignment=held.assign.assignment,
+                epoch=held.epoch,
+                code=cause.code,
+                message=cause.message,
+                device=self._setup().device_id,
+                runner_died=True,
+            )
+        )
+        await self._fail(held, cause)
+
+    def _spawn(self, coroutine: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(coroutine)
+        _BACKGROUND.add(task)
+        task.add_done_callback(_BACKGROUND.discard)
+
+    async def _set(
+        self,
+        held: _Held,
+        phase: str,
+        done: int = 0,
+        total: int = 0,
+        message: str = "",
+        **more: object,
+    ) -> None:
+        now = time.monotonic()
+        same = phase == held.status.phase and done < total
+        if same and now - held.last_report < REPORT_INTERVAL:
+            return
+        held.last_report = now
+        fields = {
+            "assignment": held.assign.assignment,
+            "phase": phase,
+            "done": done,
+            "total": total,
+            "message": message,
+            "from_cache": held.status.from_cache,
+            **more,
+        }
+        held.status = StageStatus(**fields)  # type: ignore[arg-type]
+        self._changed()
+        await self._report(held.status)
+
+    async def _fail(self, held: _Held, error: FleetError) -> None:
+        held.status = _failure(held.status, error)
+        self._changed()
+        await self._report(held.status)
+
+
+_BACKGROUND: set[asyncio.Future[None]] = set()
+"""Keeps fire-and-forget reports alive until they are sent."""
+
+
+def _failure(status: StageStatus, error: FleetError) -> StageStatus:
+    return StageStatus(
+        assignment=status.assignment,
+        phase="failed",
+        message=error.message,
+        code=error.code,
+        remedy=error.remedy,
+        epoch=status.epoch,
+        from_cache=status.from_cache,
+    )
+
+
+def _resolve(future: asyncio.Future[Any] | None, value: object) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+def _reject(future: asyncio.Future[Any] | None, error: FleetError) -> None:
+    if future is not None and not future.done():
+        future.set_exception(error)

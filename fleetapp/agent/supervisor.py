@@ -1,0 +1,219 @@
+"""Starts a runner process, speaks with it, and knows how it ended.
+
+A native fault may kill or hang a runner; it must never reach the agent. The agent sees an exit
+code and the last lines of stderr, and everybody who waited gets a typed error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+from fleetapp.engine import pipe, pipe_io
+from fleetapp.errors import FleetError, RunnerFailed, from_code
+from fleetapp.types import Usage
+
+log = logging.getLogger("fleetapp.agent.supervisor")
+
+STOP_GRACE = 3.0
+EVENT_DEADLINE = 600.0
+"""Longest silence between two events of one request before the runner is called hung (s)."""
+
+RequestEvent = pipe.Started | pipe.Delta | pipe.Finished
+RunnerEvent = (
+    pipe.Progress | pipe.Loaded | pipe.Linked | pipe.Failed | pipe.ChainFault | pipe.RunnerStats
+)
+
+
+class RunnerProcess:
+    """One child process holding one shard.
+
+    Args:
+        name: for logs, e.g. "stage 1 of chain c3".
+        on_event: called on the event loop for every message that belongs to no request.
+        on_exit: called once with the cause when the process ended without being asked to.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        on_event: Callable[[RunnerEvent], None],
+        on_exit: Callable[[RunnerFailed], None],
+    ) -> None:
+        self._name = name
+        self._on_event = on_event
+        self._on_exit = on_exit
+        self._process: asyncio.subprocess.Process | None = None
+        self._requests: dict[str, asyncio.Queue[RequestEvent]] = {}
+        self._stderr: deque[str] = deque(maxlen=40)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._write_lock = asyncio.Lock()
+        self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
+        self.exited = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return self._process.pid if self._process and not self.exited.is_set() else None
+
+    async def start(self, load: pipe.Load) -> None:
+        """Spawn and send the first message.
+
+        Raises:
+            RunnerFailed: the process could not be started.
+        """
+        flags = 0x08000000 if sys.platform == "win32" else 0  # CREATE_NO_WINDOW
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "fleetapp.engine.runner",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                creationflags=flags,
+            )
+        except OSError as exc:
+            self.exited.set()
+            raise RunnerFailed(f"The runner for {self._name} could not be started: {exc}") from exc
+        self._tasks = [
+            asyncio.create_task(self._read_messages()),
+            asyncio.create_task(self._read_stderr()),
+        ]
+        await self.send(load)
+
+    async def send(self, message: pipe.ToRunner) -> None:
+        """Write one message.
+
+        Raises:
+            RunnerFailed: the process is gone.
+        """
+        process = self._process
+        if process is None or process.stdin is None or self.exited.is_set():
+            raise self._cause()
+        async with self._write_lock:
+            try:
+                await asyncio.wait_for(pipe_io.write_async(process.stdin, message), 10.0)
+            except (OSError, TimeoutError) as exc:
+                raise self._cause() from exc
+
+    async def generate(self, request: pipe.Generate) -> AsyncIterator[RequestEvent]:
+        """Run one request; leaving the iterator early cancels it within a step."""
+        queue: asyncio.Queue[RequestEvent] = asyncio.Queue()
+        self._requests[request.request_id] = queue
+        finished = False
+        try:
+            await self.send(request)
+            while not finished:
+                try:
+                    event = await asyncio.wait_for(queue.get(), EVENT_DEADLINE)
+                except TimeoutError as exc:
+                    raise RunnerFailed(f"The runner for {self._name} has gone silent.") from exc
+                finished = isinstance(event, pipe.Finished)
+                yield event
+        finally:
+            self._requests.pop(request.request_id, None)
+            if not finished:
+                with contextlib.suppress(FleetError):
+                    await self.send(pipe.Cancel(request.request_id))
+
+    async def stats(self, deadline: float = 5.0) -> pipe.RunnerStats:
+        """Ask for counters.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        future: asyncio.Future[pipe.RunnerStats] = asyncio.get_running_loop().create_future()
+        self._stats.append(future)
+        await self.send(pipe.QueryStats())
+        try:
+            return await asyncio.wait_for(future, deadline)
+        except TimeoutError as exc:
+            raise RunnerFailed(f"The runner for {self._name} did not answer in time.") from exc
+
+    async def stop(self) -> None:
+        """Close stdin, wait a little, then kill. Idempotent."""
+        self._stopping = True
+        process = self._process
+        if process is None or self.exited.is_set():
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+
+    async def _read_messages(self) -> None:
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        try:
+            while (message := await pipe_io.read_async(process.stdout)) is not None:
+                self._dispatch(message)
+        except FleetError as exc:
+            log.error("runner %s wrote garbage: %s", self._name, exc.message)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        await process.wait()
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._tasks[1], 1.0)
+        self.exited.set()
+        cause = self._cause()
+        for request_id, queue in self._requests.items():
+            queue.put_nowait(
+                pipe.Finished(
+                    request_id=request_id,
+                    reason="error",
+                    usage=Usage(0, 0),
+                    code=cause.code,
+                    message=cause.message,
+                    remedy=cause.remedy,
+                )
+            )
+        for future in self._stats:
+            if not future.done():
+                future.set_exception(cause)
+        if not self._stopping:
+            log.error("%s", cause.message)
+            self._on_exit(cause)
+
+    def _dispatch(self, message: pipe.FromRunner) -> None:
+        if isinstance(message, pipe.Started | pipe.Delta | pipe.Finished):
+            queue = self._requests.get(message.request_id)
+            if queue is not None:
+                queue.put_nowait(message)
+            return
+        if isinstance(message, pipe.RunnerStats) and self._stats:
+            future = self._stats.pop(0)
+            if not future.done():
+                future.set_result(message)
+        self._on_event(message)
+
+    async def _read_stderr(self) -> None:
+        process = self._process
+        assert process is not None
+        assert process.stderr is not None
+        while line := await process.stderr.readline():
+            text = line.decode("utf-8", "replace").rstrip()
+            self._stderr.append(text)
+            log.debug("runner %s: %s", self._name, text)
+
+    def _cause(self) -> RunnerFailed:
+        code = self._process.returncode if self._process else None
+        tail = next((line for line in reversed(self._stderr) if line.strip()), "")
+        how = "was stopped" if self._stopping else f"ended with exit code {code}"
+        detail = f" Its last words: {tail[:300]}" if tail and not self._stopping else ""
+        return RunnerFailed(f"The runner for {self._name} {how}.{detail}")
+
+
+def error_of(event: pipe.Failed | pipe.Finished | pipe.ChainFault) -> FleetError:
+    """The typed error that an event carries."""
+    return from_code(event.code, event.message, getattr(event, "remedy", ""))

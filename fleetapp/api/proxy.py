@@ -1,0 +1,58 @@
+"""The OpenAI API for programs on this PC: passed on to the hub over the fleet's own trust."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+
+import aiohttp
+from aiohttp import web
+
+from fleetapp.agent.agent import Agent
+from fleetapp.api.auth import Authorize
+from fleetapp.errors import ChainBroken, NoHub, NotAMember
+
+log = logging.getLogger("fleetapp.api.proxy")
+
+PASSED = ("Content-Type", "Accept")
+RETURNED = ("Content-Type", "Cache-Control", "Allow")
+
+
+def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -> None:
+    """Register ``/v1/*`` and ``/healthz`` of the loopback address."""
+
+    async def forward(request: web.Request) -> web.StreamResponse:
+        authorize(request)
+        fleet = agent.hub_link
+        if fleet is None:
+            raise NotAMember("This PC belongs to no fleet, so nothing can answer.")
+        headers = {n: request.headers[n] for n in PASSED if n in request.headers}
+        body = await request.read()
+        response: web.StreamResponse | None = None
+        try:
+            async with fleet.link.request(
+                request.method, f"/api{request.path_qs}", data=body, headers=headers
+            ) as answer:
+                response = web.StreamResponse(status=answer.status)
+                for name in RETURNED:
+                    if name in answer.headers:
+                        response.headers[name] = answer.headers[name]
+                await response.prepare(request)
+                async for data in answer.content.iter_any():
+                    await response.write(data)
+        except (aiohttp.ClientError, TimeoutError, ssl.SSLError) as exc:
+            gone = ChainBroken("The coordinator has gone while it was answering.")
+            if response is None:
+                raise NoHub(
+                    f"The coordinator cannot be reached: {exc}.",
+                    remedy="Check that it runs; this PC reconnects by itself.",
+                ) from exc
+            # The stream has begun: end it broken, so that no client takes it for whole.
+            if request.transport is not None:
+                request.transport.abort()
+            raise gone from exc
+        await response.write_eof()
+        return response
+
+    app.router.add_route("*", "/v1/{tail:.*}", forward)
+    app.router.add_get("/healthz", forward)

@@ -1,0 +1,420 @@
+"""The coordinator's mind, put together: members, sessions, chains, requests."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fleetapp.errors import FleetError, NotAMember, NotFound
+from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.control import (
+    FaultReport,
+    FromHub,
+    FromMember,
+    Goodbye,
+    Heartbeat,
+    MemberHello,
+    MembershipUpdate,
+    Signed,
+    StageStatus,
+)
+from fleetapp.fleet.identity import Identity
+from fleetapp.fleet.joincode import CodeBook
+from fleetapp.fleet.membership import Member, Membership, TrustList, add, sign_membership
+from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.joining import Gatekeeper
+from fleetapp.hub.keys import KeyRing
+from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.registry import Registry, Session
+from fleetapp.hub.router import Head, Router
+from fleetapp.hub.state import StateFile, Wanted
+from fleetapp.models.library import Library
+from fleetapp.types import (
+    ChainId,
+    ChainView,
+    DeviceId,
+    FleetView,
+    LayerRange,
+    NodeView,
+    Precision,
+)
+
+log = logging.getLogger("fleetapp.hub")
+
+MEMORY_SHARE = 0.8
+"""Share of a node's free memory that a plan may use."""
+KV_TOKENS_PLANNED = 4096
+"""Cache tokens a plan makes room for; a node takes more if it has it."""
+
+
+class Hub:
+    """One per fleet, inside the coordinator's agent.
+
+    Args:
+        identity: this PC; the coordinator signs manifests with it.
+        authority: signs certificates and the membership.
+        library: models that can be served.
+        head: the head runner of an assignment on this PC.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        authority: Authority,
+        trust: TrustList,
+        state: StateFile,
+        codes: CodeBook,
+        keys: KeyRing,
+        audit: AuditLog,
+        library: Library,
+        head: Callable[[str], Head | None],
+        store_membership: Callable[[Signed], None],
+    ) -> None:
+        assert state.value is not None
+        self.identity = identity
+        self.state = state
+        self.codes = codes
+        self.keys = keys
+        self.audit = audit
+        self.registry = Registry()
+        self._authority = authority
+        self._trust = trust
+        self._library = library
+        self._store_membership = store_membership
+        self._keepers: dict[str, ChainKeeper] = {}
+        self._chain_numbers = itertools.count(1)
+        self._session_numbers: dict[Session, int] = {}
+        self._numbers = itertools.count(1)
+        self._listeners: set[asyncio.Event] = set()
+        self._shards: dict[tuple[str, LayerRange], Shard] = {}
+        self._split_lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.router = Router(
+            chains=lambda: tuple(self._keepers.values()),
+            head=head,
+            nodes_online=lambda: len(self.registry.sessions()),
+            created=int(state.value.created),
+        )
+        self.gate = Gatekeeper(
+            fleet=trust.fleet_id,
+            device=identity.device_id,
+            authority=authority,
+            codes=codes,
+            state=state,
+            audit=audit,
+            admit=self._admit,
+            standing=self._standing,
+        )
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Begin sweeping and serve what was wanted before."""
+        assert self.state.value is not None
+        self._spawn(self._sweep())
+        for wanted in self.state.value.wanted:
+            self._keep(wanted)
+
+    async def stop(self) -> None:
+        """End chains, then sessions."""
+        for keeper in self._keepers.values():
+            await keeper.stop("The coordinator is shutting down.")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for session in self.registry.sessions():
+            await session.close()
+
+    # ------------------------------------------------------------------ sessions
+
+    def attach(
+        self,
+        spki: str,
+        hello: MemberHello,
+        remote: str,
+        send: Callable[[FromHub], Awaitable[None]],
+        close: Callable[[], Awaitable[None]],
+    ) -> Session:
+        """A member has connected; an older connection of the same device gives way."""
+        member = self._trust.require(spki)
+        hosts = (remote, *(h for h in hello.hosts if h != remote))
+        session = Session(
+            device_id=member.device_id,
+            spki=spki,
+            hello=hello,
+            hosts=hosts,
+            send=send,
+            close=close,
+            last_heard=time.monotonic(),
+            memory_free=hello.hardware.memory_free,
+            disk_free=hello.hardware.disk_free,
+            contribute=hello.contribute,
+        )
+        old = self.registry.attach(session)
+        self._session_numbers[session] = next(self._numbers)
+        if old is not None:
+            self._gone(old)
+            self._spawn(old.close())
+        log.info("member %s connected", member.device_id)
+        self._members_changed()
+        return session
+
+    def detach(self, session: Session) -> None:
+        """A control connection ended, for whatever reason."""
+        self._session_numbers.pop(session, None)
+        if self.registry.detach(session):
+            self._gone(session)
+            self._members_changed()
+
+    def received(self, session: Session, message: FromMember) -> None:
+        """One message of a member."""
+        now = time.monotonic()
+        beat = message if isinstance(message, Heartbeat) else None
+        if self.registry.heard(session, beat, now):
+            self._members_changed()
+        if isinstance(message, StageStatus):
+            for keeper in self._keepers.values():
+                keeper.on_status(session.device_id, message)
+        elif isinstance(message, FaultReport):
+            for keeper in self._keepers.values():
+                keeper.on_fault(session.device_id, message)
+        elif beat is not None:
+            for keeper in self._keepers.values():
+                keeper.on_sent(session.device_id, beat.sent_bytes)
+        elif isinstance(message, Goodbye):
+            log.info("member %s says goodbye: %s", session.device_id, message.reason)
+
+    def _gone(self, session: Session) -> None:
+        name = self._name_of(session)
+        for keeper in self._keepers.values():
+            keeper.on_lost(session.device_id, name)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            for session in self.registry.silent(time.monotonic()):
+                log.warning("member %s has gone silent", session.device_id)
+                self.detach(session)
+                self._spawn(session.close())
+
+    # ------------------------------------------------------------------ membership
+
+    def _standing(self, spki: str) -> Signed | None:
+        member = self._trust.find(spki)
+        if member is None:
+            return None
+        if member.state != "active":
+            raise NotAMember(
+                "This PC was removed from the fleet.", remedy="Ask the admin to let it in again."
+            )
+        return self._trust.signed
+
+    def _admit(self, spki: str, device_id: DeviceId, name: str) -> Signed:
+        member = Member(
+            device_id=device_id, spki=spki, name=name, roles=("member",), joined=int(time.time())
+        )
+        return self.change_membership(lambda current: add(current, member))
+
+    def change_membership(self, reduce: Callable[[Membership], Membership]) -> Signed:
+        """Apply a pure reducer, sign, store, and tell everyone."""
+        signed = sign_membership(reduce(self._trust.membership), self._authority)
+        self._trust.update(signed)
+        self._store_membership(signed)
+        for session in self.registry.sessions():
+            self._spawn(self._send_quietly(session, MembershipUpdate(membership=signed)))
+        self._members_changed()
+        return signed
+
+    # ------------------------------------------------------------------ chains
+
+    def serve(self, model_id: str, precision: Precision, stages: int) -> ChainKeeper:
+        """Want a model; an existing chain of it is replaced if the wish differs.
+
+        Raises:
+            NotFound: the library has no such model.
+        """
+        assert self.state.value is not None
+        self._library.get(model_id)
+        wanted = Wanted(model_id=model_id, precision=precision, stages=stages)
+        current = self._keepers.get(model_id)
+        if current is not None and current.wanted == wanted:
+            return current
+        others = tuple(w for w in self.state.value.wanted if w.model_id != model_id)
+        self.state.change(wanted=(*others, wanted))
+        self.audit.write("local", "serve", model=model_id, precision=precision, stages=stages)
+        if current is not None:
+            self._spawn(current.stop("It is being replaced."))
+        return self._keep(wanted)
+
+    async def unserve(self, model_id: str) -> None:
+        """Stop serving a model.
+
+        Raises:
+            NotFound: it is not being served.
+        """
+        assert self.state.value is not None
+        keeper = self._keepers.pop(model_id, None)
+        if keeper is None:
+            raise NotFound(f"'{model_id}' is not being served.")
+        self.state.change(
+            wanted=tuple(w for w in self.state.value.wanted if w.model_id != model_id)
+        )
+        self.audit.write("local", "unserve", model=model_id)
+        await keeper.stop("It was stopped by the admin.")
+        self.changed()
+
+    def chain_view(self, model_id: str) -> ChainView:
+        """One chain."""
+        return self._keepers[model_id].view()
+
+    def _keep(self, wanted: Wanted) -> ChainKeeper:
+        chain = ChainId(f"{self.identity.device_id[:6]}-{next(self._chain_numbers)}")
+        keeper = ChainKeeper(chain, wanted, self)
+        self._keepers[wanted.model_id] = keeper
+        keeper.start()
+        return keeper
+
+    # ------------------------------------------------------------------ what chains ask
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Connected members that contribute."""
+        return tuple(
+            Candidate(
+                device_id=s.device_id,
+                name=self._name_of(s),
+                spki=s.spki,
+                hosts=s.hosts,
+                memory_free=int(s.memory_free * MEMORY_SHARE),
+                coordinator=s.device_id == self.identity.device_id,
+                session=self._session_numbers[s],
+            )
+            for s in self.registry.sessions()
+            if s.contribute
+        )
+
+    async def cost(self, model_id: str) -> ModelCost:
+        """What the model's layers weigh."""
+        manifest, _ = await asyncio.to_thread(self._library.get, model_id)
+        arch = manifest.architecture
+        per_token = max(2 * h * d * 4 for h, d in zip(arch.kv_heads, arch.head_sizes, strict=True))
+        return ModelCost(
+            layer_bytes=manifest.layer_bytes,
+            embedding_bytes=manifest.embedding_bytes,
+            head_bytes=manifest.head_bytes,
+            kv_bytes_per_layer=per_token * KV_TOKENS_PLANNED,
+        )
+
+    async def shard(self, model_id: str, layers: LayerRange) -> Shard:
+        """Split on demand; the result is kept, as plans repeat."""
+        async with self._split_lock:
+            found = self._shards.get((model_id, layers))
+            if found is None:
+                folder = await asyncio.to_thread(self._library.stage, model_id, layers)
+                found = Shard(
+                    manifest=Signed(
+                        payload=folder.payload, signature=folder.signature, signer=folder.signer
+                    ),
+                    model_digest=folder.manifest.model_digest,
+                )
+                self._shards[model_id, layers] = found
+            return found
+
+    def open_chunk(self, sha256: str) -> tuple[Path, int, int] | None:
+        """Where a chunk lies: file, offset, size."""
+        return self._library.locate(sha256)
+
+    async def send(self, device_id: DeviceId, message: FromHub) -> None:
+        """To one member.
+
+        Raises:
+            NotAMember: it is not connected.
+        """
+        session = self.registry.get(device_id)
+        if session is None:
+            raise NotAMember(f"{device_id} is not connected.")
+        await session.send(message)
+
+    def next_epoch(self) -> int:
+        """Higher than any before, also across restarts."""
+        assert self.state.value is not None
+        return self.state.change(epoch=self.state.value.epoch + 1).epoch
+
+    # ------------------------------------------------------------------ views
+
+    def view(self) -> FleetView:
+        """Everything an admin's table shows."""
+        assert self.state.value is not None
+        now = time.monotonic()
+        nodes = []
+        for member in self._trust.membership.members:
+            session = self.registry.get(member.device_id)
+            if member.state != "active":
+                state = "revoked"
+            elif session is None:
+                state = "offline"
+            else:
+                state = {"gone": "offline"}.get(session.liveness(now), session.liveness(now))
+            nodes.append(
+                NodeView(
+                    device_id=member.device_id,
+                    name=member.name,
+                    role="coordinator" if "coordinator" in member.roles else "member",
+                    state=state,  # type: ignore[arg-type]
+                    contribute=session.contribute if session else False,
+                    app=session.hello.app if session else "",
+                    hardware=session.hello.hardware if session else None,
+                    last_seen=round(now - session.last_heard, 1) if session else None,
+                )
+            )
+        nodes += [
+            NodeView(
+                device_id=p.device_id, name=p.name, role="member", state="pending", contribute=False
+            )
+            for p in self.state.value.pending
+        ]
+        return FleetView(
+            fleet_id=self.state.value.fleet_id,
+            name=self.state.value.name,
+            nodes=tuple(nodes),
+            chains=tuple(k.view() for k in self._keepers.values()),
+        )
+
+    def changed(self) -> None:
+        """Wake everybody who watches."""
+        for event in self._listeners:
+            event.set()
+
+    def listen(self) -> asyncio.Event:
+        """An event set at each change; give it back with ``unlisten``."""
+        event = asyncio.Event()
+        self._listeners.add(event)
+        return event
+
+    def unlisten(self, event: asyncio.Event) -> None:
+        """Stop listening."""
+        self._listeners.discard(event)
+
+    def _name_of(self, session: Session) -> str:
+        member = self._trust.find(session.spki)
+        return member.name if member is not None else session.hello.name
+
+    def _members_changed(self) -> None:
+        for keeper in self._keepers.values():
+            keeper.nodes_changed()
+        self.changed()
+
+    async def _send_quietly(self, session: Session, message: FromHub) -> None:
+        try:
+            await session.send(message)
+        except (FleetError, OSError) as exc:
+            log.debug("not delivered to %s: %s", session.device_id, exc)
+
+    def _spawn(self, coroutine: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)  # type: ignore[arg-type]
+        task.add_done_callback(self._tasks.discard)  # type: ignore[arg-type]

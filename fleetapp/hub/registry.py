@@ -1,0 +1,82 @@
+"""Which members are connected, and since when they have been silent.
+
+Pure bookkeeping: the caller passes monotonic time in, so a jump of the wall clock evicts nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from fleetapp.fleet.control import GONE_AFTER, SUSPECT_AFTER, FromHub, Heartbeat, MemberHello
+from fleetapp.types import DeviceId
+
+Liveness = Literal["online", "suspected", "gone"]
+
+
+@dataclass(eq=False)
+class Session:
+    """One control connection of one member."""
+
+    device_id: DeviceId
+    spki: str
+    hello: MemberHello
+    hosts: tuple[str, ...]
+    """Where its runners can be reached, best first."""
+    send: Callable[[FromHub], Awaitable[None]]
+    close: Callable[[], Awaitable[None]]
+    last_heard: float
+    memory_free: int
+    disk_free: int
+    contribute: bool
+
+    def liveness(self, now: float) -> Liveness:
+        """State by silence; ``now`` is monotonic seconds."""
+        silent = now - self.last_heard
+        if silent > GONE_AFTER:
+            return "gone"
+        return "suspected" if silent > SUSPECT_AFTER else "online"
+
+
+class Registry:
+    """Sessions by device; a device has at most one, the newest (a quick rejoin replaces it)."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[DeviceId, Session] = {}
+
+    def attach(self, session: Session) -> Session | None:
+        """Register a session; the one it replaces is returned for the caller to close."""
+        old = self._sessions.get(session.device_id)
+        self._sessions[session.device_id] = session
+        return old
+
+    def detach(self, session: Session) -> bool:
+        """Forget a session; False if a newer one has taken its place."""
+        if self._sessions.get(session.device_id) is not session:
+            return False
+        del self._sessions[session.device_id]
+        return True
+
+    def get(self, device_id: DeviceId) -> Session | None:
+        """The live session of a device."""
+        return self._sessions.get(device_id)
+
+    def sessions(self) -> tuple[Session, ...]:
+        """All, in order of arrival."""
+        return tuple(self._sessions.values())
+
+    def heard(self, session: Session, beat: Heartbeat | None, now: float) -> bool:
+        """Note a sign of life; True if what the beat says changes what people see."""
+        session.last_heard = now
+        if beat is None:
+            return False
+        changed = session.contribute != beat.contribute
+        session.memory_free = beat.memory_free
+        session.disk_free = beat.disk_free
+        session.contribute = beat.contribute
+        return changed
+
+    def silent(self, now: float) -> tuple[Session, ...]:
+        """Sessions to be ended because nothing was heard for too long."""
+        return tuple(s for s in self._sessions.values() if s.liveness(now) == "gone")

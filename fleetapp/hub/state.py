@@ -1,0 +1,79 @@
+"""What the coordinator must remember across a restart, in one small file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from fleetapp.errors import StorageError
+from fleetapp.platform.base import Platform
+from fleetapp.types import Precision
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A model that should be served. ``stages == 0`` leaves the number to the planner."""
+
+    model_id: str
+    precision: Precision
+    stages: int = 0
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A join request that waits for the admin's yes."""
+
+    device_id: str
+    name: str
+    csr: str
+    code_id: str
+    asked: float
+
+
+class HubState(msgspec.Struct, frozen=True):
+    fleet_id: str
+    name: str
+    created: float
+    epoch: int = 0
+    """Highest chain epoch ever given out; it only rises."""
+    wanted: tuple[Wanted, ...] = ()
+    pending: tuple[Pending, ...] = ()
+
+
+class StateFile:
+    """Reads and atomically replaces the state."""
+
+    def __init__(self, path: Path, platform: Platform) -> None:
+        self._path = path
+        self._platform = platform
+        self.value: HubState | None = None
+
+    def load(self) -> HubState | None:
+        """None if this PC coordinates no fleet.
+
+        Raises:
+            StorageError: the file is damaged; it is left as it is.
+        """
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            self.value = msgspec.json.decode(raw, type=HubState)
+        except msgspec.MsgspecError as exc:
+            raise StorageError(
+                f"The coordinator's state {self._path} is damaged: {exc}.",
+                remedy="Restore it from a backup, or create the fleet anew.",
+            ) from exc
+        return self.value
+
+    def save(self, value: HubState) -> None:
+        """Replace the state on disk before anybody acts on it."""
+        self._platform.write_private(self._path, msgspec.json.encode(value))
+        self.value = value
+
+    def change(self, **fields: object) -> HubState:
+        """Save a copy with some fields replaced."""
+        assert self.value is not None
+        value: HubState = msgspec.structs.replace(self.value, **fields)
+        self.save(value)
+        return value
