@@ -1,0 +1,365 @@
+"""Text in, text out: tokenizer and chat template, streaming detokenizer, stop strings.
+
+``StreamDecoder`` and ``StopMatcher`` are pure: they know nothing of OpenVINO.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from fleetapp.engine.pipe import ChatMessage
+from fleetapp.errors import BadRequest, ContextTooLong, FleetError, NotAModel, TemplateRefused
+
+_REPLACEMENT: Final = "\ufffd"
+_MAX_INCOMPLETE: Final = 3  # an unfinished UTF-8 character has at most three bytes
+_SLIDE_AT: Final = 32
+_SLIDE_ANYWAY_AT: Final = 256
+_KEEP: Final = (8, 16, 24)
+
+# Detokenizers that "clean up" remove the space of " ." " ," " n't" and the like, so text that ends
+# like this may still change when more comes.
+_MAY_CHANGE: Final = re.compile(r" (?:n'?|'[vr]?)?$")
+
+
+class StreamDecoder:
+    """Turns token ids into text that is safe to show, one token at a time.
+
+    What ``push`` and ``flush`` return, joined, equals decoding all ids at once. A character is
+    shown when its last byte is there. Works with detokenizers that leave an incomplete
+    character out and with those that put U+FFFD in its place, also when the model really
+    writes U+FFFD. The work per token does not grow with the length of the answer: only a
+    window of ids is decoded, and it moves forward where decoding its tail alone gives the
+    tail of its text.
+
+    Args:
+        decode: all ids to text.
+        cleans_up: the detokenizer removes spaces before punctuation.
+    """
+
+    def __init__(self, decode: Callable[[list[int]], str], *, cleans_up: bool = False) -> None:
+        self._decode = decode
+        self._cleans_up = cleans_up
+        self._window: list[int] = []
+        self._shown = 0
+        self._slide_at = _SLIDE_AT
+        self._ended = False
+
+    def push(self, token: int) -> str:
+        """The text that became safe with this token, often empty."""
+        if self._ended:
+            raise RuntimeError("the decoder was flushed")
+        self._window.append(token)
+        text = self._decode(self._window)
+        new = self._show(text, self._safe_length(text))
+        if len(self._window) >= self._slide_at:
+            self._slide(text)
+        return new
+
+    def flush(self) -> str:
+        """What is still held, once; incomplete characters as the detokenizer shows them."""
+        if self._ended:
+            return ""
+        self._ended = True
+        if not self._window:
+            return ""
+        text = self._decode(self._window)
+        return self._show(text, len(text))
+
+    def _show(self, text: str, end: int) -> str:
+        new = text[self._shown : end]
+        self._shown = max(self._shown, end)
+        return new
+
+    def _safe_length(self, text: str) -> int:
+        kept = text.rstrip(_REPLACEMENT)
+        # More than three in a row cannot all belong to the character being written.
+        safe = max(len(kept), len(text) - _MAX_INCOMPLETE)
+        if self._cleans_up and (match := _MAY_CHANGE.search(text, 0, safe)):
+            safe = match.start()
+        return safe
+
+    def _slide(self, text: str) -> None:
+        anyway = len(self._window) >= _SLIDE_ANYWAY_AT
+        for keep in _KEEP:
+            ids = self._window[-keep:]
+            tail = self._decode(ids)
+            # A visible character in the tail proves that what follows it is decoded alike, and
+            # that a space stripped at the beginning of a text is not one of those to come.
+            sound = tail.strip(_REPLACEMENT + " \n\t") != ""
+            head = len(text) - len(tail)
+            if (sound or anyway) and text.endswith(tail) and self._shown >= head:
+                self._window = ids
+                self._shown -= head
+                self._slide_at = _SLIDE_AT
+                return
+        self._slide_at = len(self._window) + _SLIDE_AT
+
+
+class StopMatcher:
+    """Holds back what may become a stop string; cuts exactly before one.
+
+    The first stop string to be *completed* ends the text, of several completed by the same
+    character the longest; how the text is cut into pieces does not matter. Knuth, Morris and
+    Pratt (1977): the work per character does not depend on the length of the strings.
+
+    Args:
+        stops: none of them empty.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        if not all(stops):
+            raise BadRequest(
+                "A stop string is empty.", remedy="Remove it; every stop string needs a character."
+            )
+        self._stops = tuple(dict.fromkeys(stops))
+        self._tables = tuple(_failure_table(s) for s in self._stops)
+        self._matched = [0] * len(self._stops)
+        self._held = ""
+        self.stopped = False
+
+    def push(self, text: str) -> str:
+        """The part that is safe to show; after the stop string nothing any more."""
+        if self.stopped:
+            return ""
+        if not self._stops:
+            return text
+        pending = self._held + text
+        start = len(self._held)
+        for index, char in enumerate(text, start):
+            length = self._advance(char)
+            if length:
+                self.stopped = True
+                self._held = ""
+                return pending[: index + 1 - length]
+        keep = max(self._matched)
+        cut = len(pending) - keep
+        self._held = pending[cut:]
+        return pending[:cut]
+
+    def flush(self) -> str:
+        """What was held back and did not become a stop string, once."""
+        held, self._held = self._held, ""
+        self._matched = [0] * len(self._stops)
+        return held
+
+    def _advance(self, char: str) -> int:
+        """Length of the longest stop string that this character completes, or 0."""
+        longest = 0
+        for i, (stop, table) in enumerate(zip(self._stops, self._tables, strict=True)):
+            state = self._matched[i]
+            while state and stop[state] != char:
+                state = table[state - 1]
+            if stop[state] == char:
+                state += 1
+            if state == len(stop):
+                longest = max(longest, state)
+                state = table[state - 1]
+            self._matched[i] = state
+        return longest
+
+
+def _failure_table(pattern: str) -> tuple[int, ...]:
+    table = [0] * len(pattern)
+    state = 0
+    for i in range(1, len(pattern)):
+        while state and pattern[i] != pattern[state]:
+            state = table[state - 1]
+        if pattern[i] == pattern[state]:
+            state += 1
+        table[i] = state
+    return tuple(table)
+
+
+class TokenizerHost:
+    """The tokenizer of a first stage. Encoding and decoding may happen on two threads.
+
+    There are two native tokenizers, one only encodes and one only decodes: flags such as
+    "add special tokens" are state inside a native tokenizer that all its calls share.
+
+    Args:
+        folder: holds openvino_tokenizer.xml and openvino_detokenizer.xml.
+        chat_template: Jinja text; None takes the one inside the tokenizer, if any.
+        context: prompts up to this many tokens will be asked for; used to find out whether
+            the tokenizer itself cuts texts off.
+
+    Raises:
+        NotAModel: the folder holds no tokenizer that can be read.
+    """
+
+    def __init__(self, folder: Path, chat_template: str | None, *, context: int) -> None:
+        import openvino_genai  # noqa: PLC0415 (slow, and only a head needs it)
+
+        try:
+            self._encoder: Any = openvino_genai.Tokenizer(str(folder))
+            self._decoder: Any = openvino_genai.Tokenizer(str(folder))
+        except RuntimeError as exc:
+            reason = _first_line(exc)
+            raise NotAModel(f"The tokenizer in {folder} cannot be read: {reason}") from exc
+        self._encoding = threading.Lock()
+        self._decoding = threading.Lock()
+        self._prefix = self._special_prefix()
+        self._limit = self._own_limit(context)
+        self._template_error = ""
+        self._use_template(chat_template)
+        sample = self._encode("a , b do n't .")
+        self._cleans_up = self.decode(sample) != "a , b do n't ."
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """Token ids of a raw prompt, with the special tokens a text begins with (one BOS).
+
+        Raises:
+            BadRequest: nothing but white space, or not valid Unicode.
+            ContextTooLong: longer than the tokenizer can count.
+        """
+        if not text.strip():
+            raise BadRequest("The prompt is empty.", remedy="Send a prompt with text in it.")
+        ids = self._encode(text)
+        if self._prefix and ids[: len(self._prefix)] != self._prefix:
+            ids = self._prefix + ids
+        return ids
+
+    def encode_chat(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """Token ids of a conversation up to where the assistant answers.
+
+        Special tokens come from the template alone: a BOS that it writes stays the only one.
+
+        Raises:
+            BadRequest: no messages, a user turn without text, or not valid Unicode.
+            TemplateRefused: the model's chat template rejects the conversation; says why.
+            ContextTooLong: longer than the tokenizer can count.
+        """
+        return self._encode(self.render_chat(messages))
+
+    def render_chat(self, messages: Sequence[ChatMessage]) -> str:
+        """The text that the chat template makes of a conversation.
+
+        Raises:
+            BadRequest, TemplateRefused: as ``encode_chat``.
+        """
+        if not messages:
+            raise BadRequest(
+                "The list of messages is empty.", remedy="Send at least one user message."
+            )
+        for number, message in enumerate(messages, 1):
+            if message.role == "user" and not message.content.strip():
+                raise BadRequest(
+                    f"Message {number} of {len(messages)} has no text.",
+                    remedy="Leave empty messages out.",
+                )
+            _require_unicode(message.content)
+            _require_unicode(message.role)
+        if all(not m.content.strip() for m in messages):
+            raise BadRequest("No message has any text.", remedy="Send at least one with text.")
+        if self._template_error:
+            raise TemplateRefused(
+                self._template_error, remedy="Use the completions endpoint with a raw prompt."
+            )
+        history = [{"role": m.role, "content": m.content} for m in messages]
+        try:
+            with self._encoding:
+                return str(self._encoder.apply_chat_template(history, add_generation_prompt=True))
+        except RuntimeError as exc:
+            raise TemplateRefused(
+                f"The model's chat template refuses these messages: {_template_reason(exc)}.",
+                remedy="Change the order or the roles of the messages.",
+            ) from exc
+
+    def count(self, text: str) -> int:
+        """Number of tokens of a text, without special tokens.
+
+        Raises:
+            BadRequest: not valid Unicode.
+            ContextTooLong: longer than the tokenizer can count.
+        """
+        return len(self._encode(text))
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of all ids at once, special tokens left out."""
+        with self._decoding:
+            return str(self._decoder.decode(ids, skip_special_tokens=True))
+
+    def stream(self) -> StreamDecoder:
+        """A decoder for one answer."""
+        return StreamDecoder(self.decode, cleans_up=self._cleans_up)
+
+    def _encode(self, text: str) -> list[int]:
+        _require_unicode(text)
+        with self._encoding:
+            data = self._encoder.encode(text, add_special_tokens=False).input_ids.data
+        ids = [int(i) for i in data.reshape(-1)]
+        if self._limit is not None and len(ids) >= self._limit:
+            raise ContextTooLong(
+                f"The prompt has {self._limit} tokens or more, which is all that this model's "
+                "tokenizer can take."
+            )
+        return ids
+
+    def _special_prefix(self) -> list[int]:
+        """What the tokenizer puts in front of a text by itself."""
+        bare = self._encoder.encode("a", add_special_tokens=False).input_ids.data.reshape(-1)
+        full = self._encoder.encode("a", add_special_tokens=True).input_ids.data.reshape(-1)
+        for start in range(len(full) - len(bare) + 1):
+            if (full[start : start + len(bare)] == bare).all():
+                return [int(i) for i in full[:start]]
+        return []
+
+    def _own_limit(self, context: int) -> int | None:
+        """Tokens at which the tokenizer cuts off silently, if it does so within the context.
+
+        Converted tokenizers often carry a maximum that no argument lifts
+        (openvino_genai 2026.4 with a tokenizer made from a GGUF file: 8192).
+        """
+        repeat, before = max(context, 16), -1
+        while True:
+            probe = "a b " * repeat
+            length = int(self._encoder.encode(probe, add_special_tokens=False).input_ids.shape[1])
+            if length > context:
+                return None
+            if length == before:
+                return length
+            before, repeat = length, repeat * 2
+
+    def _use_template(self, chat_template: str | None) -> None:
+        if chat_template is not None:
+            try:
+                self._encoder.set_chat_template(chat_template)
+            except RuntimeError as exc:
+                self._template_error = (
+                    f"The model's chat template cannot be used: {_template_reason(exc)}."
+                )
+        elif not self._encoder.chat_template:
+            self._template_error = "This model has no chat template."
+
+
+def _require_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise BadRequest(
+            f"The text is not valid Unicode: half a character at position {exc.start}.",
+            remedy="Send the text as UTF-8.",
+        ) from exc
+
+
+def _template_reason(exc: RuntimeError) -> str:
+    """The template's own words out of Minja's message."""
+    text = str(exc)
+    match = re.search(r"Minja's error: (.+?)(?: at row \d+, column \d+:|\n|$)", text, re.DOTALL)
+    reason = match.group(1) if match else re.split(r" at row \d+, column \d+|\n", text)[0]
+    return " ".join(reason.split()).rstrip(".") or "no reason given"
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(exc).__name__
+
+
+def as_fleet_error(exc: Exception, doing: str) -> FleetError:
+    """Keep a FleetError; wrap anything else that native code threw while ``doing`` something."""
+    if isinstance(exc, FleetError):
+        return exc
+    return FleetError(f"{doing} failed: {_first_line(exc)}")
