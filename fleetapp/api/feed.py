@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from fleetapp.api.sse import ClientGone
 from fleetapp.engine.pipe import Finished
@@ -22,6 +23,8 @@ option of the server that others set.
 """
 
 CLOSE_DEADLINE = 5.0
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,69 @@ class Limits:
     body_seconds: float = 60.0
 
 
+class Pull(Generic[_T]):
+    """Takes items from an iterator for as long as somebody is connected.
+
+    Call ``close`` in the end, whatever happened.
+    """
+
+    def __init__(self, items: AsyncIterator[_T], connected: Callable[[], bool]) -> None:
+        self._items = items
+        self._connected = connected
+        self._pending: asyncio.Task[_T] | None = None
+
+    async def next(self, within: float) -> _T | None:
+        """The next item, or None if there is none within so many seconds.
+
+        Raises:
+            EOFError: there are no more.
+            ClientGone: nobody listens any more.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(_step(self._items))
+        while True:
+            left = until - loop.time()
+            await asyncio.wait({self._pending}, timeout=max(min(left, LOOK_EVERY), 0))
+            if self._pending.done():
+                break
+            if not self._connected():
+                raise ClientGone("The client closed the connection.")
+            if left <= 0:
+                return None
+        task, self._pending = self._pending, None
+        return task.result()
+
+    async def close(self) -> None:
+        """Stop the iterator, bounded in time. Never raises."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.cancel()
+            await asyncio.wait({pending}, timeout=CLOSE_DEADLINE)
+            if not pending.done():
+                log.error("an iterator did not stop within %.0f s", CLOSE_DEADLINE)
+                return
+            if not pending.cancelled():
+                pending.exception()  # looked at: it came too late to be told to anybody
+        close = getattr(self._items, "aclose", None)
+        if close is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_DEADLINE):
+                await close()
+        except Exception as error:  # noqa: BLE001 - it is over; only the log is left to tell
+            log.error("stopping an iterator failed: %s", type(error).__name__)  # noqa: TRY400 - texts may quote prompts
+
+
 class EventFeed:
     """Reads one answer of a CompletionService. Call ``close`` in the end, whatever happened."""
 
     def __init__(
         self, events: AsyncIterator[Event], connected: Callable[[], bool], limits: Limits
     ) -> None:
-        self._events = events
-        self._connected = connected
+        self._pull = Pull(events, connected)
         self._limits = limits
-        self._pending: asyncio.Task[Event] | None = None
         self._begun = False
         self._heard = asyncio.get_running_loop().time()
 
@@ -63,82 +119,49 @@ class EventFeed:
             FleetError: what the service raised, or the failure that a ``Finished`` tells.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + within
-        if self._pending is None:
-            self._pending = asyncio.ensure_future(_step(self._events))
-        while not self._pending.done():
-            left = until - loop.time()
-            if left <= 0:
-                return None
-            await asyncio.wait({self._pending}, timeout=min(left, LOOK_EVERY))
-            if self._pending.done():
-                break
-            if not self._connected():
-                raise ClientGone("The client closed the connection.")
-            self._check_silence(loop.time() - self._heard)
-        task, self._pending = self._pending, None
-        event = task.result()
+        patience = self._limits.silence if self._begun else self._limits.queue
+        left = self._heard + patience - loop.time()
+        try:
+            event = await self._pull.next(min(within, left))
+        except EOFError:
+            raise RunnerFailed("The answer ended without saying why.") from None
+        if event is None:
+            if left <= within:
+                raise self._out_of_patience(patience)
+            return None
         self._heard = loop.time()
         self._begun = True
-        _raise_failure(event)
+        if isinstance(event, Finished) and event.reason in ("error", "cancelled"):
+            raise failure(event)
         return event
 
     async def close(self) -> None:
         """Stop the generator: a request that still runs is cancelled. Never raises."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.cancel()
-            await asyncio.wait({pending}, timeout=CLOSE_DEADLINE)
-            if not pending.done():
-                log.error("an answer did not stop within %.0f s", CLOSE_DEADLINE)
-                return
-            if not pending.cancelled():
-                pending.exception()  # looked at: it came too late to be told to anybody
-        close = getattr(self._events, "aclose", None)
-        if close is None:
-            return
-        try:
-            async with asyncio.timeout(CLOSE_DEADLINE):
-                await close()
-        except Exception as error:  # noqa: BLE001 - the request is over; only the log is left to tell
-            log.error("stopping an answer failed: %s", type(error).__name__)  # noqa: TRY400 - texts may quote prompts
+        await self._pull.close()
 
-    def _check_silence(self, silent: float) -> None:
-        if self._begun and silent > self._limits.silence:
-            raise PeerTimeout(
-                f"The answer has stood still for {self._limits.silence:.0f} s.",
+    def _out_of_patience(self, seconds: float) -> FleetError:
+        if self._begun:
+            return PeerTimeout(
+                f"The answer has stood still for {seconds:.0f} s.",
                 remedy="Ask again; the fleet replaces a stage that hangs.",
             )
-        if not self._begun and silent > self._limits.queue:
-            raise NoCapacity(
-                f"The question has waited {self._limits.queue:.0f} s for its turn.",
-                remedy="Try again later, or add PCs to the fleet.",
-            )
+        return NoCapacity(
+            f"The question has waited {seconds:.0f} s for its turn.",
+            remedy="Try again later, or add PCs to the fleet.",
+        )
 
 
-async def _step(events: AsyncIterator[Event]) -> Event:
+async def _step(items: AsyncIterator[_T]) -> _T:
     try:
-        return await anext(events)
+        return await anext(items)
     except StopAsyncIteration:
-        # a task cannot carry StopAsyncIteration, and an answer always ends with Finished
-        raise RunnerFailed("The answer ended without saying why.") from None
-
-
-def _raise_failure(event: Event) -> None:
-    if isinstance(event, Finished) and event.reason in ("error", "cancelled"):
-        raise failure(event)
+        raise EOFError from None  # a task cannot carry StopAsyncIteration
 
 
 def failure(event: Finished) -> FleetError:
     """The error that a ``Finished`` with reason "error" or "cancelled" tells of."""
-    if event.reason == "cancelled" and not event.code:
-        return from_code(
-            "cancelled",
-            event.message or "The answer was stopped on the fleet's side.",
-            event.remedy,
-        )
-    return from_code(
-        event.code or "runner_failed",
-        event.message or "The answer ended early without a reason.",
-        event.remedy,
-    )
+    if event.reason == "cancelled":
+        code, message = "cancelled", "The answer was stopped on the fleet's side."
+    else:
+        code, message = "runner_failed", "The answer ended early without a reason."
+    return from_code(event.code or code, event.message or message, event.remedy)

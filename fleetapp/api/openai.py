@@ -129,13 +129,13 @@ class _Api:
                 else:
                     await self._write(stream, first, reply, call)
             await stream.send_text(b"[DONE]")
-            await stream.close()
+            await stream.end()
         except ClientGone:
             pass  # nobody is left to be told
         except FleetError as error:
-            await _end_with(stream, error)
+            await stream.end(error_body(error))  # no [DONE]: it would pretend success
         except Exception as error:  # noqa: BLE001 - the status line is out: the middleware is too late
-            await _end_with(stream, internal(error))
+            await stream.end(error_body(internal(error)))
         return stream.response
 
     async def _write(
@@ -156,12 +156,3 @@ class _Api:
                 await stream.send(reply.closing(event))
                 if call.include_usage:
                     await stream.send(reply.usage_chunk(event))
-
-
-async def _end_with(stream: EventStream, error: FleetError) -> None:
-    """Tell of a failure inside a stream; without ``[DONE]``, which would pretend success."""
-    try:
-        await stream.send(error_body(error))
-        await stream.close()
-    except ClientGone:
-        pass

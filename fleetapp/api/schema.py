@@ -212,7 +212,7 @@ def _convert(body: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
-        raise _explain(error) from error
+        raise explain(error) from error
 
 
 def _refuse_unless_neutral(name: str, value: object) -> None:
@@ -261,7 +261,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _explain(error: msgspec.ValidationError) -> BadRequest:
+def explain(error: msgspec.ValidationError) -> BadRequest:
     """Make "Expected `int`, got `str` - at `$.seed`" a sentence that names the field."""
     what, _, where = str(error).partition(" - at `$")
     what = what.replace("`", "'").replace(" | null", "")

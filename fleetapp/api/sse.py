@@ -30,7 +30,7 @@ def connected(request: web.Request) -> bool:
 class EventStream:
     """One response of content type ``text/event-stream``.
 
-    Every method raises ClientGone when the other side is gone.
+    Every method but ``end`` raises ClientGone when the other side is gone.
     """
 
     def __init__(self, request: web.Request, headers: Mapping[str, str] | None = None) -> None:
@@ -65,10 +65,15 @@ class EventStream:
         """A line that clients skip; it keeps proxies and time-outs quiet."""
         await self._write(b": " + text.encode() + b"\n\n")
 
-    async def close(self) -> None:
-        """End the response properly."""
-        async with _deadline():
-            await self.response.write_eof()
+    async def end(self, last: object = None) -> None:
+        """End the response properly, after one more event if given. Never raises ClientGone."""
+        try:
+            if last is not None:
+                await self.send(last)
+            async with _deadline():
+                await self.response.write_eof()
+        except ClientGone:
+            pass  # nobody is left to be told
 
     async def _write(self, data: bytes) -> None:
         if not connected(self._request):

@@ -15,13 +15,11 @@ from pathlib import Path
 import msgspec
 
 from fleetapp.errors import BadRequest, NotFound, StorageError, Unauthorized
+from fleetapp.platform.base import Platform
 
 KEY_PREFIX = "fleet-"
 MAX_NAME = 80
 SCHEMA = 1
-
-WritePrivate = Callable[[Path, bytes], None]
-"""Writes a file atomically so that only its owner can read it (``Platform.write_private``)."""
 
 
 class ApiKeyView(msgspec.Struct, frozen=True):
@@ -51,7 +49,7 @@ class KeyBook:
 
     Args:
         path: the file; made with the first key.
-        write_private: how to write it (atomic, readable by its owner only).
+        platform: writes it so that only its owner can read it.
         now: Unix seconds.
 
     Raises:
@@ -59,10 +57,10 @@ class KeyBook:
     """
 
     def __init__(
-        self, path: Path, write_private: WritePrivate, now: Callable[[], float] = time.time
+        self, path: Path, platform: Platform, now: Callable[[], float] = time.time
     ) -> None:
         self._path = path
-        self._write = write_private
+        self._platform = platform
         self._now = now
         self._keys = _read(path)
 
@@ -118,7 +116,7 @@ class KeyBook:
         return ApiKeyView(found.id, found.name, found.created)
 
     def _save(self, keys: tuple[_Stored, ...]) -> None:
-        self._write(self._path, msgspec.json.encode(_File(SCHEMA, keys)))
+        self._platform.write_private(self._path, msgspec.json.encode(_File(SCHEMA, keys)))
         self._keys = keys
 
 

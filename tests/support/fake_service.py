@@ -18,7 +18,7 @@ from fleetapp.errors import ContextTooLong, FleetError, NotFound
 from fleetapp.hub.service import Event, Health, ServedModel
 from fleetapp.types import FinishReason, Timings, Usage
 
-WORDS = "Paris river lamp seven blue quiet stone garden letter north salt window 日本 é".split()
+WORDS = ("Paris", "river", "lamp", "seven", "blue", "quiet", "stone", "garden", "日本", "é")
 
 
 def words_for(request: Generate, count: int) -> list[str]:

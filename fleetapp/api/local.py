@@ -1,0 +1,288 @@
+"""The loopback API of an agent: how this PC's own programs and people steer it. Thin, no logic."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from fleetapp.api.auth import loopback_authorizer
+from fleetapp.api.body import read_json_body
+from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
+from fleetapp.api.feed import Limits, Pull
+from fleetapp.api.schema import explain, parse_object
+from fleetapp.api.sse import ClientGone, EventStream, connected
+from fleetapp.errors import FleetError
+from fleetapp.hub.keys import ApiKeyView
+from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
+
+COMMENT_EVERY = 15.0
+
+
+class LocalAgent(Protocol):
+    """What the loopback API asks of the agent. Every method bounds its own time.
+
+    All raise FleetError; NotAMember where a fleet is needed and there is none, NoHub where the
+    coordinator is needed and cannot be reached.
+    """
+
+    async def status(self) -> LocalStatus:
+        """This PC now."""
+        ...
+
+    def events(self) -> AsyncIterator[LocalStatus]:
+        """The status now, and again on every change; closing the iterator ends it."""
+        ...
+
+    async def set_contribute(self, on: bool) -> None:
+        """Remember whether this PC may work for the fleet, and act on it."""
+        ...
+
+    async def create_fleet(self, name: str) -> JoinCodeView:
+        """Found a fleet on this PC; the answer is its first join code, ``code`` set."""
+        ...
+
+    async def join(self, code: str, hub_address: str) -> LocalStatus:
+        """Join by a code; ``hub_address`` ("host:port") may be empty to look around by mDNS."""
+        ...
+
+    async def leave(self) -> None:
+        """Leave the fleet and forget its certificate."""
+        ...
+
+    async def fleet_view(self) -> FleetView:
+        """The fleet as the hub sees it; works on members too."""
+        ...
+
+    def fleet_events(self) -> AsyncIterator[FleetView]:
+        """The view now, and again on every change; closing the iterator ends it."""
+        ...
+
+    async def codes(self) -> Sequence[JoinCodeView]:
+        """Join codes, without their secrets."""
+        ...
+
+    async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
+        """A new join code; ``code`` is set."""
+        ...
+
+    async def revoke_code(self, code_id: str) -> None:
+        """NotFound if there is no such code."""
+        ...
+
+    async def keys(self) -> Sequence[ApiKeyView]:
+        """API keys, without their secrets."""
+        ...
+
+    async def make_key(self, name: str) -> ApiKeyView:
+        """A new API key; ``key`` is set."""
+        ...
+
+    async def revoke_key(self, key_id: str) -> None:
+        """NotFound if there is no such key."""
+        ...
+
+    async def start_model(self, model: str, precision: Precision | None, stages: int) -> ChainView:
+        """Plan a chain and begin to prepare it; returns as soon as there is a plan.
+
+        ``precision`` None takes the setting; ``stages`` 0 leaves their number to the planner.
+        """
+        ...
+
+    async def stop_model(self, model: str) -> None:
+        """Take the model's chains down."""
+        ...
+
+    async def quit(self) -> None:
+        """Ask the agent to end; returns before it does."""
+        ...
+
+
+class _Contribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    on: bool
+
+
+class _Create(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+
+
+class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    code: str
+    hub_address: str = ""
+
+
+class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hours: float = 24.0
+    uses: int = 10
+    approve: bool = False
+
+
+class _Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: str
+    precision: Precision | None = None
+    stages: int = 0
+
+
+class _Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    model: str
+
+
+def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> None:
+    """Serve ``/local/v1`` from ``app``, which must listen on 127.0.0.1 only.
+
+    Args:
+        app: gets the routes and the middleware that shapes errors.
+        agent: who does it.
+        token: the content of ``api-token``; every request needs it.
+    """
+    local = _Local(agent)
+    authorize = loopback_authorizer(token)
+    use_error_middleware(app)
+
+    def guarded(handler: _Handler) -> _Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            authorize(request)
+            return await handler(request)
+
+        return handle
+
+    for method, path, handler in (
+        ("GET", "status", local.status),
+        ("GET", "events", local.events),
+        ("POST", "contribute", local.contribute),
+        ("POST", "quit", local.quit),
+        ("POST", "fleet/create", local.create),
+        ("POST", "fleet/join", local.join),
+        ("POST", "fleet/leave", local.leave),
+        ("GET", "fleet", local.fleet),
+        ("GET", "fleet/events", local.fleet_events),
+        ("GET", "fleet/codes", local.codes),
+        ("POST", "fleet/codes", local.make_code),
+        ("DELETE", "fleet/codes/{id}", local.revoke_code),
+        ("GET", "keys", local.keys),
+        ("POST", "keys", local.make_key),
+        ("DELETE", "keys/{id}", local.revoke_key),
+        ("POST", "models/start", local.start),
+        ("POST", "models/stop", local.stop),
+    ):
+        app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
+
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_T = TypeVar("_T")
+
+
+class _Local:
+    def __init__(self, agent: LocalAgent) -> None:
+        self._agent = agent
+
+    async def status(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.status())
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        return await _stream(request, self._agent.events())
+
+    async def contribute(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Contribute)
+        await self._agent.set_contribute(asked.on)
+        return json_response(await self._agent.status())
+
+    async def quit(self, _request: web.Request) -> web.Response:
+        await self._agent.quit()
+        return _done()
+
+    async def create(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Create)
+        code = await self._agent.create_fleet(asked.name)
+        status = await self._agent.status()
+        return json_response({"fleet_id": status.fleet_id, "code": code.code})
+
+    async def join(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Join)
+        return json_response(await self._agent.join(asked.code, asked.hub_address))
+
+    async def leave(self, _request: web.Request) -> web.Response:
+        await self._agent.leave()
+        return _done()
+
+    async def fleet(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.fleet_view())
+
+    async def fleet_events(self, request: web.Request) -> web.StreamResponse:
+        return await _stream(request, self._agent.fleet_events())
+
+    async def codes(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.codes())
+
+    async def make_code(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Code)
+        return json_response(await self._agent.make_code(asked.hours, asked.uses, asked.approve))
+
+    async def revoke_code(self, request: web.Request) -> web.Response:
+        await self._agent.revoke_code(request.match_info["id"])
+        return _done()
+
+    async def keys(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.keys())
+
+    async def make_key(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Create)
+        return json_response(await self._agent.make_key(asked.name))
+
+    async def revoke_key(self, request: web.Request) -> web.Response:
+        await self._agent.revoke_key(request.match_info["id"])
+        return _done()
+
+    async def start(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Start)
+        return json_response(
+            await self._agent.start_model(asked.model, asked.precision, asked.stages)
+        )
+
+    async def stop(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Stop)
+        await self._agent.stop_model(asked.model)
+        return _done()
+
+
+def _done() -> web.Response:
+    return json_response({"ok": True})
+
+
+async def _body(request: web.Request, kind: type[_T]) -> _T:
+    """The body as ``kind``; no body at all stands for one without fields."""
+    raw = await read_json_body(request, _LIMITS) if request.can_read_body else b"{}"
+    try:
+        return msgspec.convert(parse_object(raw), kind)
+    except msgspec.ValidationError as error:
+        raise explain(error) from error
+
+
+_LIMITS = Limits(body=64 * 1024, body_seconds=10.0)
+
+
+async def _stream(request: web.Request, views: AsyncIterator[Any]) -> web.StreamResponse:
+    """Each view as an event, until the listener goes or the agent ends."""
+    stream = EventStream(request)
+    pull = Pull(views, lambda: connected(request))
+    try:
+        await stream.open()
+        while True:
+            view = await pull.next(COMMENT_EVERY)
+            if view is None:
+                await stream.comment()
+            else:
+                await stream.send(view)
+    except EOFError:
+        await stream.end()
+    except ClientGone:
+        pass  # a window was closed
+    except FleetError as error:
+        await stream.end(error_body(error))
+    except Exception as error:  # noqa: BLE001 - the status line is out: the middleware is too late
+        await stream.end(error_body(internal(error)))
+    finally:
+        await pull.close()
+    return stream.response
