@@ -24,6 +24,33 @@ class Signed(msgspec.Struct, frozen=True):
     """Hex SHA-256 of the signer's SubjectPublicKeyInfo."""
 
 
+class AuthorityReply(msgspec.Struct, frozen=True):
+    """What anybody may fetch before trusting anything (``GET /join/authority``)."""
+
+    authority: str
+    """PEM; its SPKI hash must be the join code's."""
+    hub_device: str
+
+
+class JoinRequest(msgspec.Struct, frozen=True):
+    """``POST /join/request``, over a connection that trusts only the code's authority."""
+
+    protocol: int
+    secret: str
+    """Hex of the code's secret bytes."""
+    csr: str
+    name: str
+
+
+class JoinReply(msgspec.Struct, frozen=True):
+    """``leaf`` and ``membership`` are empty while the admin has not approved yet."""
+
+    pending: bool
+    fleet_name: str
+    leaf: str = ""
+    membership: Signed | None = None
+
+
 class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     protocol: int
     app: str

@@ -1,0 +1,201 @@
+"""Who belongs to a fleet: a value, the pure functions that change it, and its signature.
+
+Every change raises the epoch by one; a function that changes nothing answers the same value. The
+authority signs the exact bytes, and everyone refuses a list that is not newer than their own, so
+nobody can bring back a revoked member by replaying an old list.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from fleetapp.errors import BadSignature, Malformed, NotAMember, NotFound, WrongFleet
+from fleetapp.fleet import keys
+from fleetapp.fleet.control import Signed
+from fleetapp.types import DeviceId, FleetId, Role
+
+MAX_NAME = 64
+
+_ROLE_ORDER: tuple[Role, ...] = ("coordinator", "admin", "member")
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One device. A revoked one stays listed, so that an old leaf of it is known to be void."""
+
+    spki: str
+    """Hex SHA-256 of ``public_key``."""
+    public_key: bytes
+    """SubjectPublicKeyInfo, DER: verifies what this member signs, such as manifests."""
+    name: str
+    roles: tuple[Role, ...]
+    state: Literal["active", "revoked"]
+    joined: float
+    """Wall-clock seconds since 1970, for people to read."""
+
+    @property
+    def device_id(self) -> DeviceId:
+        """The id that belongs to its key."""
+        return keys.device_id_of(self.spki)
+
+    @property
+    def role(self) -> Role:
+        """The one that says most: coordinator before admin before member."""
+        return next((r for r in _ROLE_ORDER if r in self.roles), "member")
+
+
+class Membership(msgspec.Struct, frozen=True, tag="fleetapp.membership.1", tag_field="kind"):
+    """The signed list. The tag keeps its signature from being taken for another document's."""
+
+    fleet_id: FleetId
+    fleet_name: str
+    epoch: int
+    members: dict[str, Member]
+    """By device id."""
+
+
+class Signer(Protocol):
+    """An :class:`~fleetapp.fleet.authority.Authority` is one."""
+
+    @property
+    def spki(self) -> str: ...
+
+    def sign(self, payload: bytes) -> bytes: ...
+
+
+def new(fleet_id: FleetId, fleet_name: str) -> Membership:
+    """An empty list at epoch 0."""
+    return Membership(fleet_id, clean_name(fleet_name), 0, {})
+
+
+def new_member(
+    public_key: bytes, name: str, joined: float, roles: tuple[Role, ...] = ("member",)
+) -> Member:
+    """An active member with the key ``public_key`` (DER).
+
+    Raises:
+        Malformed: not a P-256 key.
+    """
+    keys.load_public(public_key)
+    return Member(
+        keys.spki_hash(public_key), public_key, clean_name(name), _sorted(roles), "active", joined
+    )
+
+
+def clean_name(name: str) -> str:
+    """One printable line of at most 64 characters; empty becomes nothing, never an error."""
+    printable = "".join(c if c.isprintable() else " " for c in name)
+    return " ".join(printable.split())[:MAX_NAME].strip()
+
+
+def _sorted(roles: tuple[Role, ...]) -> tuple[Role, ...]:
+    return tuple(r for r in _ROLE_ORDER if r in roles) or ("member",)
+
+
+def _with(membership: Membership, member: Member) -> Membership:
+    if membership.members.get(member.device_id) == member:
+        return membership
+    return msgspec.structs.replace(
+        membership,
+        epoch=membership.epoch + 1,
+        members={**membership.members, member.device_id: member},
+    )
+
+
+def _member(membership: Membership, device: str) -> Member:
+    try:
+        return membership.members[device]
+    except KeyError:
+        raise NotFound(f"The fleet has no member {device}.") from None
+
+
+def add(membership: Membership, member: Member) -> Membership:
+    """Take ``member`` in. A device that joins again keeps its roles and its joining date (T17).
+
+    Raises:
+        NotAMember: it was revoked; :func:`reinstate` is an admin's decision.
+    """
+    known = membership.members.get(member.device_id)
+    if known is None:
+        return _with(membership, member)
+    if known.state == "revoked":
+        raise NotAMember(
+            f"The device {member.device_id} was removed from the fleet.",
+            remedy="Ask the admin to let it in again.",
+        )
+    return _with(membership, msgspec.structs.replace(known, name=member.name or known.name))
+
+
+def revoke(membership: Membership, device: str) -> Membership:
+    """Shut ``device`` out, for good until reinstated. Raises NotFound."""
+    member = _member(membership, device)
+    return _with(membership, msgspec.structs.replace(member, state="revoked", roles=("member",)))
+
+
+def remove(membership: Membership, device: str) -> Membership:
+    """Forget a device that left by itself; it may join again with a code. Raises NotFound."""
+    _member(membership, device)
+    return msgspec.structs.replace(
+        membership,
+        epoch=membership.epoch + 1,
+        members={d: m for d, m in membership.members.items() if d != device},
+    )
+
+
+def reinstate(membership: Membership, device: str) -> Membership:
+    """Let a revoked device in again, as a plain member. Raises NotFound."""
+    member = _member(membership, device)
+    return _with(membership, msgspec.structs.replace(member, state="active"))
+
+
+def set_roles(membership: Membership, device: str, roles: tuple[Role, ...]) -> Membership:
+    """Give an active member these roles and no others. Raises NotFound, NotAMember."""
+    member = _member(membership, device)
+    if member.state != "active":
+        raise NotAMember(f"The device {device} was removed from the fleet.")
+    return _with(membership, msgspec.structs.replace(member, roles=_sorted(roles)))
+
+
+def rename(membership: Membership, device: str, name: str) -> Membership:
+    """Show ``device`` under another name. Raises NotFound."""
+    member = _member(membership, device)
+    return _with(membership, msgspec.structs.replace(member, name=clean_name(name)))
+
+
+def canonical(membership: Membership) -> bytes:
+    """The bytes that are signed: JSON, keys sorted."""
+    return msgspec.json.encode(membership, order="deterministic")
+
+
+def sign_membership(membership: Membership, authority: Signer) -> Signed:
+    """The list with its authority's signature."""
+    payload = canonical(membership)
+    return Signed(payload, authority.sign(payload), authority.spki)
+
+
+def verify_membership(signed: Signed, authority_public: bytes) -> Membership:
+    """The list, if the authority with that public key (DER) signed exactly these bytes.
+
+    Raises:
+        WrongFleet: signed by, or made for, another fleet.
+        BadSignature: changed after signing, or not signed by that authority.
+        Malformed: signed, but no membership list.
+    """
+    spki = keys.spki_hash(authority_public)
+    if signed.signer != spki:
+        raise WrongFleet("A membership list comes from another fleet's authority.")
+    try:
+        keys.verify(signed.payload, signed.signature, spki, authority_public)
+    except BadSignature as exc:
+        raise BadSignature("A membership list was changed after it was signed.") from exc
+    try:
+        membership = msgspec.json.decode(signed.payload, type=Membership)
+    except msgspec.MsgspecError as exc:
+        raise Malformed("A signed document is not a membership list.") from exc
+    if membership.fleet_id != keys.fleet_id_of(spki):
+        raise WrongFleet("A membership list names another fleet than its authority's.")
+    for device, member in membership.members.items():
+        if member.device_id != device or keys.spki_hash(member.public_key) != member.spki:
+            raise Malformed(f"The membership list contradicts itself about {device}.")
+    return membership

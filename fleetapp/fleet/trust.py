@@ -1,0 +1,126 @@
+"""The newest membership list this PC knows, asked on every connection."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from fleetapp.errors import BadSignature, NotAMember
+from fleetapp.fleet.control import Signed
+from fleetapp.fleet.membership import Member, Membership, verify_membership
+from fleetapp.types import Role
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[Membership], None]
+
+
+class TrustList:
+    """Thread-safe; only ever moves to a higher epoch.
+
+    Args:
+        authority_public: SubjectPublicKeyInfo (DER) of the fleet's authority.
+        initial: the list from disk, if there is one. Raises as :meth:`update` does.
+    """
+
+    def __init__(self, authority_public: bytes, initial: Signed | None = None) -> None:
+        self._authority = authority_public
+        self._lock = threading.Lock()
+        self._membership: Membership | None = None
+        self._signed: Signed | None = None
+        self._by_spki: dict[str, Member] = {}
+        self._listeners: list[Listener] = []
+        if initial is not None:
+            self.update(initial)
+
+    @property
+    def signed(self) -> Signed | None:
+        """The newest list as it was signed; ``None`` before the first."""
+        with self._lock:
+            return self._signed
+
+    @property
+    def membership(self) -> Membership | None:
+        """The newest list; ``None`` before the first."""
+        with self._lock:
+            return self._membership
+
+    @property
+    def epoch(self) -> int:
+        """Of the newest list; -1 before the first."""
+        with self._lock:
+            return -1 if self._membership is None else self._membership.epoch
+
+    def update(self, signed: Signed) -> bool:
+        """Take over a list if it is newer; ``False`` if it is the present one or an older one.
+
+        Listeners run in the caller's thread, after the new list counts.
+
+        Raises:
+            WrongFleet, BadSignature, Malformed: the present list stays. Two different lists of
+                one epoch are a BadSignature too: only a copied authority makes such a pair.
+        """
+        membership = verify_membership(signed, self._authority)
+        with self._lock:
+            present = self._membership
+            if present is not None and membership.epoch <= present.epoch:
+                if membership.epoch == present.epoch and membership != present:
+                    raise BadSignature(
+                        f"There are two different membership lists of epoch {present.epoch}.",
+                        remedy="Look for a second PC that runs a copy of this fleet's hub.",
+                    )
+                if membership.epoch < present.epoch:
+                    _log.warning(
+                        "older membership refused",
+                        extra={"epoch": membership.epoch, "present": present.epoch},
+                    )
+                return False
+            self._membership, self._signed = membership, signed
+            self._by_spki = {m.spki: m for m in membership.members.values()}
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener(membership)
+        return True
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with every new list (to cut revoked peers); answers how to stop."""
+        with self._lock:
+            self._listeners.append(listener)
+
+        def stop() -> None:
+            with self._lock:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return stop
+
+    def allows(self, spki: str | None) -> bool:
+        """Whether the key is an active member's."""
+        with self._lock:
+            member = self._by_spki.get(spki or "")
+        return member is not None and member.state == "active"
+
+    def require(self, spki: str | None, *roles: Role) -> Member:
+        """The active member with this key (and, if any are given, one of these roles).
+
+        Raises:
+            NotAMember: unknown, revoked, without such a role, or no key was shown (``None``).
+        """
+        if not spki:
+            raise NotAMember("The other side showed no certificate of this fleet.")
+        with self._lock:
+            member = self._by_spki.get(spki)
+        if member is None:
+            raise NotAMember("The other side's key is not in the fleet's membership list.")
+        if member.state != "active":
+            raise NotAMember(
+                f"The device {member.device_id} was removed from the fleet.",
+                remedy="Ask the admin to let it in again.",
+            )
+        if roles and not set(roles) & set(member.roles):
+            raise NotAMember(
+                f"{member.name or member.device_id} is not {' or '.join(roles)} in this fleet.",
+                remedy="Ask the admin.",
+            )
+        return member
