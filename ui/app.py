@@ -1,0 +1,81 @@
+"""``fleetapp-tray``: the process around the desktop app."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from fleetapp.errors import FleetError, ReadOnly
+from ui.desktop import Desktop
+from ui.endpoint import default_home
+from ui.icons import app_icon
+from ui.instance import SingleInstance
+from ui.keeper import agent_command
+from ui.session import AgentSession
+from ui.theme import Theme
+
+
+def main() -> None:
+    """Entry point of the gui script."""
+    sys.exit(run(sys.argv, agent_command()))
+
+
+def run(argv: Sequence[str], command: Sequence[str]) -> int:
+    """Run until Quit; the exit code is 0, or that of the error that was shown.
+
+    Args:
+        argv: for Qt, which takes its own options such as ``-platform`` from it.
+        command: starts the agent.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+    # Ctrl+C and a session's end leave at once: nothing here is worth saving, the agent goes on
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    app = QApplication(list(argv))
+    app.setApplicationName("fleetapp")
+    app.setApplicationDisplayName("fleetapp")
+    app.setDesktopFileName("fleetapp")
+    app.setWindowIcon(app_icon())
+    app.setQuitOnLastWindowClosed(False)
+    Theme(app)
+    home = default_home()
+    try:
+        _make_home(home)
+        instance = SingleInstance(home)
+        if not instance.claim():
+            return 0
+    except FleetError as error:
+        return _refuse(error)
+    desktop = Desktop(AgentSession(home, command), home)
+    instance.raised.connect(desktop.show_window)
+    desktop.ended.connect(app.quit)
+    desktop.start()
+    code = app.exec()
+    desktop.stop()
+    instance.release()
+    return code
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReadOnly(f"The folder {home} cannot be made: {error.strerror}.") from error
+
+
+def _refuse(error: FleetError) -> int:
+    print(f"fleetapp-tray: {error}", file=sys.stderr)  # noqa: T201 - for whoever started it by hand
+    if QApplication.platformName() != "offscreen":
+        QMessageBox.critical(
+            None, QCoreApplication.translate("App", "fleetapp cannot start"), str(error)
+        )
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    main()

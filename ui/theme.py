@@ -1,0 +1,182 @@
+"""One look for every window: Fusion, light or dark as the system has it, one accent colour.
+
+Where the person has asked the system for high contrast, its own style and colours stay untouched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QLabel
+
+GRID = 8
+"""Pixels; margins and gaps are multiples of it."""
+
+
+@dataclass(frozen=True)
+class Colours:
+    """All colours of one scheme; text on its ground has a contrast of at least 4.5 to 1."""
+
+    window: str
+    card: str
+    field: str
+    text: str
+    muted: str
+    line: str
+    accent: str
+    on_accent: str
+    error: str
+
+
+LIGHT = Colours(
+    window="#f4f6f9",
+    card="#ffffff",
+    field="#ffffff",
+    text="#1b1f24",
+    muted="#56606e",
+    line="#d3d9e2",
+    accent="#2563eb",
+    on_accent="#ffffff",
+    error="#b42318",
+)
+DARK = Colours(
+    window="#1d2025",
+    card="#272b32",
+    field="#1d2025",
+    text="#e8eaed",
+    muted="#a9b1bd",
+    line="#3d444f",
+    accent="#7aa7ff",
+    on_accent="#10131a",
+    error="#ff9d91",
+)
+
+
+class Theme(QObject):
+    """Applies the look to the application and follows the system when it changes."""
+
+    def __init__(self, app: QApplication) -> None:
+        super().__init__(app)
+        self._app = app
+        app.setStyle("Fusion")
+        app.styleHints().colorSchemeChanged.connect(self.follow_system)
+        app.styleHints().accessibility().contrastPreferenceChanged.connect(self.follow_system)
+        self.follow_system()
+
+    def follow_system(self, *_: Any) -> None:
+        """Light, dark, or hands off."""
+        hints = self._app.styleHints()
+        if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+            self._app.setStyleSheet("")
+            self._app.setPalette(QPalette())
+            return
+        self.apply(DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT)
+
+    def apply(self, colours: Colours) -> None:
+        """Use these colours for everything."""
+        self._app.setPalette(_palette(colours))
+        self._app.setStyleSheet(_sheet(colours))
+
+
+def _palette(c: Colours) -> QPalette:
+    role = QPalette.ColorRole
+    palette = QPalette(QColor(c.card), QColor(c.window))
+    for name, colour in {
+        role.Window: c.window,
+        role.Base: c.field,
+        role.AlternateBase: c.card,
+        role.Button: c.card,
+        role.ToolTipBase: c.card,
+        role.WindowText: c.text,
+        role.Text: c.text,
+        role.ButtonText: c.text,
+        role.ToolTipText: c.text,
+        role.PlaceholderText: c.muted,
+        role.Highlight: c.accent,
+        role.HighlightedText: c.on_accent,
+        role.Accent: c.accent,
+        role.Link: c.accent,
+        role.Mid: c.line,
+        role.Dark: c.line,
+    }.items():
+        palette.setColor(name, QColor(colour))
+    disabled = QPalette.ColorGroup.Disabled
+    for name in (role.WindowText, role.Text, role.ButtonText):
+        palette.setColor(disabled, name, QColor(c.muted))
+    palette.setColor(disabled, role.Highlight, QColor(c.line))
+    return palette
+
+
+def _sheet(c: Colours) -> str:
+    return f"""
+    QFrame#card {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QLabel[muted="true"] {{ color: {c.muted}; }}
+    QLabel[error="true"], QLabel[muted="true"][error="true"] {{ color: {c.error}; }}
+    QLineEdit {{
+        background: {c.field}; border: 1px solid {c.line}; border-radius: 4px; padding: 5px 8px;
+        selection-background-color: {c.accent}; selection-color: {c.on_accent};
+    }}
+    QLineEdit:focus {{ border: 2px solid {c.accent}; padding: 4px 7px; }}
+    QPushButton, QToolButton {{
+        background: {c.card}; border: 1px solid {c.line}; border-radius: 4px; padding: 5px 16px;
+        min-height: 20px;
+    }}
+    QToolButton {{ padding: 5px 8px; }}
+    QToolButton::menu-indicator {{ image: none; }}
+    QPushButton:hover, QToolButton:hover {{ border-color: {c.accent}; }}
+    QPushButton:focus, QToolButton:focus {{ border: 2px solid {c.accent}; padding: 4px 15px; }}
+    QToolButton:focus {{ padding: 4px 7px; }}
+    QPushButton:pressed, QToolButton:pressed {{ background: {c.line}; }}
+    QPushButton:default {{
+        background: {c.accent}; color: {c.on_accent}; border-color: {c.accent};
+    }}
+    QPushButton:default:focus {{ border: 2px solid {c.text}; }}
+    QPushButton:disabled, QPushButton:default:disabled {{
+        background: {c.window}; color: {c.muted}; border-color: {c.line};
+    }}
+    QProgressBar {{
+        background: {c.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px;
+    }}
+    QProgressBar::chunk {{ background: {c.accent}; border-radius: 3px; }}
+    QMenu {{ background: {c.card}; border: 1px solid {c.line}; padding: 4px 0; }}
+    QMenu::item {{ padding: 6px 24px; color: {c.text}; }}
+    QMenu::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
+    QMenu::item:disabled {{ color: {c.muted}; background: transparent; }}
+    QMenu::separator {{ height: 1px; background: {c.line}; margin: 4px 8px; }}
+    """
+
+
+def heading(label: QLabel, factor: float = 1.4) -> QLabel:
+    """Make a label a heading, relative to the system's own font size."""
+    font = label.font()
+    font.setPointSizeF(font.pointSizeF() * factor)
+    font.setWeight(QFont.Weight.DemiBold)
+    label.setFont(font)
+    return label
+
+
+def muted(label: QLabel) -> QLabel:
+    """Make a label less important."""
+    label.setProperty("muted", True)
+    return label
+
+
+def mark_error(label: QLabel, *, on: bool) -> None:
+    """Colour a label as an error, or not; the style is worked out again only on a change."""
+    if bool(label.property("error")) != on:
+        label.setProperty("error", on)
+        label.style().unpolish(label)
+        label.style().polish(label)
+
+
+def fixed_font() -> QFont:
+    """The system's font for codes and addresses."""
+    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+
+
+def copy(text: str) -> None:
+    """Put ``text`` on the clipboard."""
+    QGuiApplication.clipboard().setText(text)

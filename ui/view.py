@@ -1,0 +1,63 @@
+"""What the desktop app knows at one moment, as one frozen value, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fleetapp.errors import FleetError
+from fleetapp.types import AssignmentView, LocalStatus
+
+Link = Literal["starting", "connected", "stopped", "refused"]
+"""To the agent: being started, answering, not running, or there but of no use."""
+
+IconName = Literal[
+    "not_joined", "connecting", "ready", "contributing", "preparing", "attention", "stopped"
+]
+
+UNDER_WAY = frozenset({"downloading", "verifying", "compiling", "loading"})
+"""Phases of an assignment that end by themselves."""
+
+
+@dataclass(frozen=True)
+class AgentView:
+    """The last status and whether it still holds."""
+
+    link: Link = "starting"
+    status: LocalStatus | None = None
+    """None unless the link is connected."""
+    problem: FleetError | None = None
+    """Why the link is stopped or refused."""
+
+    @property
+    def joined(self) -> bool:
+        return self.status is not None and bool(self.status.fleet_id)
+
+    @property
+    def icon(self) -> IconName:
+        match self.link:
+            case "starting":
+                return "connecting"
+            case "stopped":
+                return "stopped"
+            case "refused":
+                return "attention"
+            case "connected":
+                return self.status.state if self.status is not None else "connecting"
+
+    @property
+    def assignments(self) -> tuple[AssignmentView, ...]:
+        return self.status.assignments if self.status is not None else ()
+
+    @property
+    def percent(self) -> int | None:
+        """How much of the work under way is done, if its size is known."""
+        running = [a for a in self.assignments if a.phase in UNDER_WAY and a.total > 0]
+        if not running:
+            return None
+        return min(100, 100 * sum(a.done for a in running) // sum(a.total for a in running))
+
+    @property
+    def at_work(self) -> bool:
+        """Whether others would notice if the agent ended now."""
+        return any(a.phase not in ("waiting", "failed") for a in self.assignments)

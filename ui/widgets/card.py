@@ -1,0 +1,28 @@
+"""A titled group of rows on its own ground."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
+
+from ui import theme
+
+
+class Card(QFrame):
+    """Add rows to ``rows``."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("card")
+        self.setAccessibleName(title)
+        self.rows = QVBoxLayout(self)
+        self.rows.setContentsMargins(*(2 * theme.GRID,) * 4)
+        self.rows.setSpacing(theme.GRID)
+        self.rows.addWidget(theme.heading(QLabel(title), 1.0))
+
+
+def text_label(text: str = "", *, muted: bool = False) -> QLabel:
+    """Plain wrapping text: what an agent or another PC says is never taken for markup."""
+    label = QLabel(text, wordWrap=True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return theme.muted(label) if muted else label

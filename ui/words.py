@@ -1,0 +1,142 @@
+"""What the desktop app says, in words: states, phases, bytes, time left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QCoreApplication, QLocale
+
+from fleetapp.types import AssignmentView, Phase
+from ui.view import UNDER_WAY, AgentView
+
+translate = QCoreApplication.translate
+
+MENU_LENGTH = 72
+"""Characters; longer menu lines make the menu wider than many panels allow."""
+TOOLTIP_LENGTH = 127
+"""Characters; Windows cuts the rest off."""
+
+
+def headline(view: AgentView) -> str:
+    """The state in one to three words."""
+    if view.link == "starting":
+        return translate("Words", "Starting")
+    if view.icon == "preparing" and view.percent is not None:
+        return translate("Words", "Preparing {percent}%").format(percent=view.percent)
+    return {
+        "not_joined": translate("Words", "Not in a fleet"),
+        "connecting": translate("Words", "Connecting"),
+        "ready": translate("Words", "Ready"),
+        "contributing": translate("Words", "Contributing"),
+        "preparing": translate("Words", "Preparing"),
+        "attention": translate("Words", "Needs attention"),
+        "stopped": translate("Words", "Agent not running"),
+    }[view.icon]
+
+
+def reason(view: AgentView) -> str:
+    """Why, in one or two sentences."""
+    if view.problem is not None:
+        return str(view.problem)
+    if view.status is not None:
+        return view.status.reason
+    return translate("Words", "The agent on this PC is starting.")
+
+
+def status_line(view: AgentView, length: int = MENU_LENGTH) -> str:
+    """State and reason on one line of at most ``length`` characters."""
+    line = " · ".join(part for part in (headline(view), reason(view)) if part)
+    line = " ".join(line.split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def size(count: int) -> str:
+    """Bytes for people, in the units that disks are sold in: ``12.3 MB``."""
+    return QLocale().formattedDataSize(
+        count, 1 if count >= 1_000_000 else 0, QLocale.DataSizeFormat.DataSizeSIFormat
+    )
+
+
+def phase_name(phase: Phase) -> str:
+    """The phase of a shard as a heading."""
+    return {
+        "waiting": translate("Words", "Waiting"),
+        "downloading": translate("Words", "Downloading"),
+        "verifying": translate("Words", "Verifying"),
+        "compiling": translate("Words", "Compiling"),
+        "loading": translate("Words", "Loading"),
+        "ready": translate("Words", "Ready"),
+        "linked": translate("Words", "In use"),
+        "failed": translate("Words", "Failed"),
+    }[phase]
+
+
+def shard_name(assignment: AssignmentView) -> str:
+    """Which part of the model this is; people count stages from one."""
+    return translate("Words", "Stage {stage} of {stages} · layers {layers}").format(
+        stage=assignment.stage + 1, stages=assignment.stages, layers=assignment.layers
+    )
+
+
+def progress_line(assignment: AssignmentView, seconds_left: float | None) -> str:
+    """Phase, bytes and time left, as far as they are known."""
+    parts = [phase_name(assignment.phase)]
+    if assignment.phase in UNDER_WAY and assignment.total > 0:
+        parts.append(
+            translate("Words", "{done} of {total}").format(
+                done=size(assignment.done), total=size(assignment.total)
+            )
+        )
+        if assignment.from_cache > 0:
+            parts.append(
+                translate("Words", "{size} already here").format(size=size(assignment.from_cache))
+            )
+        if seconds_left is not None:
+            parts.append(time_left(seconds_left))
+    if assignment.message:
+        parts.append(assignment.message)
+    return " · ".join(parts)
+
+
+def time_left(seconds: float) -> str:
+    """Rounded so that it does not flicker."""
+    if seconds < 10:
+        return translate("Words", "a few seconds left")
+    if seconds < 90:
+        return translate("Words", "about {n} s left").format(n=10 * round(seconds / 10))
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return translate("Words", "about {n} min left").format(n=minutes)
+    return translate("Words", "about {n} h left").format(n=round(minutes / 60))
+
+
+@dataclass
+class Pace:
+    """Estimates time left from what one piece of work has done so far (pure; clock given).
+
+    The rate is averaged with a time constant of about five seconds, so that one slow second does
+    not double the estimate.
+    """
+
+    phase: Phase | None = None
+    done: int = 0
+    at: float = 0.0
+    rate: float = 0.0
+    samples: int = 0
+
+    def seconds_left(self, assignment: AssignmentView, now: float) -> float | None:
+        """Feed the newest state; None until it can be told."""
+        if assignment.phase != self.phase or assignment.done < self.done:
+            self.phase, self.done, self.at = assignment.phase, assignment.done, now
+            self.rate, self.samples = 0.0, 0
+            return None
+        elapsed = now - self.at
+        if elapsed >= 0.5:
+            newest = (assignment.done - self.done) / elapsed
+            weight = 1.0 if self.samples == 0 else min(1.0, elapsed / 5.0)
+            self.rate += weight * (newest - self.rate)
+            self.done, self.at = assignment.done, now
+            self.samples += 1
+        if self.samples < 2 or self.rate <= 0 or assignment.total <= 0:
+            return None
+        return (assignment.total - assignment.done) / self.rate
