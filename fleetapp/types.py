@@ -131,6 +131,8 @@ class ChainView(msgspec.Struct, frozen=True):
     epoch: int
     state: Literal["planning", "preparing", "linking", "live", "broken", "stopped"]
     reason: str
+    plan: str = ""
+    """Sentences that explain who holds which layers."""
     assignments: tuple[AssignmentView, ...] = ()
     hops: tuple[HopView, ...] = ()
     running: int = 0

@@ -17,22 +17,22 @@ import msgspec
 
 from fleetapp import __version__
 from fleetapp.agent.infleet import PC, InFleet, Servers
-from fleetapp.agent.joining import Address, join, read_reply
+from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
-    FleetError,
     NoHub,
     NotAMember,
     UserError,
 )
-from fleetapp.fleet import joincode
+from fleetapp.fleet import joincode, keys
 from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.discovery import Discovery
+from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.joincode import CodeBook
-from fleetapp.fleet.membership import Member, first_membership, sign_membership
-from fleetapp.hub.hub import Hub
+from fleetapp.fleet.membership import add, new, new_member, sign_membership
+from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
@@ -68,6 +68,7 @@ class Agent:
         self._store = SettingsStore(paths, platform)
         self._settings = self._store.load()
         self._identity = Identity.load_or_create(paths, platform)
+        self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
         self._runtime = ""
         self._pc = PC(
@@ -75,6 +76,7 @@ class Agent:
             platform=platform,
             settings=lambda: self._settings,
             identity=self._identity,
+            fleet_store=self._fleet_store,
             discovery=self._discovery,
             servers=servers,
             name=self._name,
@@ -91,8 +93,7 @@ class Agent:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
-        if self._identity.material() is not None:
-            await self._enter()
+        await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
@@ -102,9 +103,10 @@ class Agent:
         await asyncio.to_thread(self._discovery.stop)
 
     async def _enter(self) -> None:
-        material = self._identity.material()
-        assert material is not None
-        fleet = InFleet(self._pc, material, self._changed)
+        enrolment = await asyncio.to_thread(self._fleet_store.load)
+        if enrolment is None:
+            return
+        fleet = InFleet(self._pc, enrolment, self._changed)
         await fleet.start()
         self._fleet = fleet
         self._changed()
@@ -137,7 +139,7 @@ class Agent:
         """This PC in words."""
         state, reason = self._state()
         fleet = self._fleet
-        member = fleet.trust.find(self._identity.spki) if fleet else None
+        member = fleet.member if fleet else None
         return LocalStatus(
             version=__version__,
             device_id=self._identity.device_id,
@@ -145,11 +147,9 @@ class Agent:
             state=state,  # type: ignore[arg-type]
             reason=reason,
             contribute=self._settings.contribute,
-            fleet_id=fleet.trust.fleet_id if fleet else "",
-            fleet_name=fleet.material.fleet_name if fleet else "",
-            role="coordinator"
-            if fleet and fleet.is_coordinator
-            else ("admin" if member and "admin" in member.roles else "member"),
+            fleet_id=fleet.fleet_id if fleet else "",
+            fleet_name=fleet.enrolment.info.name if fleet else "",
+            role=member.role if member else "member",
             hub=fleet.link.address if fleet else "",
             api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
             assignments=fleet.stages.views() if fleet else (),
@@ -161,6 +161,9 @@ class Agent:
             return "not_joined", self._waiting_for or "This PC belongs to no fleet yet."
         if not fleet.connected:
             return "connecting", fleet.reason
+        return self._state_of_work(fleet)
+
+    def _state_of_work(self, fleet: InFleet) -> tuple[str, str]:
         views = fleet.stages.views()
         failed = next((v for v in views if v.phase == "failed"), None)
         if failed is not None:
@@ -191,29 +194,24 @@ class Agent:
             self._refuse_if_member()
             await asyncio.to_thread(self._make_fleet, name)
             await self._enter()
-            view = await self.make_code(CODE_HOURS, CODE_USES, approve=False)
-        return msgspec.structs.replace(view)
+            return await self.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:
         paths, identity = self._pc.paths, self._identity
-        authority = Authority.create(paths, self._pc.platform, name)
-        member = Member(
-            device_id=identity.device_id,
-            spki=identity.spki,
-            name=self._name(),
-            roles=("coordinator", "admin", "member"),
-            joined=int(time.time()),
+        Authority.remove(paths, self._pc.platform)  # what a fleet left behind
+        authority = Authority.create(paths, self._pc.platform)
+        me = new_member(
+            identity.public_key, self._name(), time.time(), ("coordinator", "admin", "member")
         )
-        signed = sign_membership(first_membership(authority.fleet_id, member), authority)
+        signed = sign_membership(add(new(authority.fleet_id, name), me), authority)
         StateFile(paths.hub / "state.json", self._pc.platform).save(
             HubState(fleet_id=authority.fleet_id, name=name, created=time.time())
         )
-        identity.enter_fleet(
-            authority_pem=authority.certificate_pem,
-            leaf_pem=authority.issue(identity.csr(authority.fleet_id)),
-            membership=signed,
-            fleet_name=name,
-            hub_addresses=(),
+        self._fleet_store.save(
+            FleetInfo(authority.fleet_id, name, identity.device_id),
+            authority.issue(identity.csr()),
+            authority.certificate_pem,
+            signed,
         )
 
     async def join(self, code: str, hub_address: str = "") -> LocalStatus:
@@ -237,12 +235,11 @@ class Agent:
             finally:
                 self._waiting_for = ""
             await asyncio.to_thread(
-                self._identity.enter_fleet,
-                authority_pem=joined.authority,
-                leaf_pem=joined.leaf,
-                membership=joined.membership,
-                fleet_name=joined.fleet_name,
-                hub_addresses=(joined.hub,),
+                self._fleet_store.save,
+                joined.info,
+                joined.leaf,
+                joined.authority,
+                joined.membership,
             )
             await self._enter()
         return await self.status()
@@ -250,17 +247,17 @@ class Agent:
     async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
         configured = hub_address or self._settings.hub_address
         if configured:
-            host, _, port = configured.rpartition(":")
-            if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-                raise BadRequest(f"'{configured}' is not an address of the form host:port.")
-            return [(host.strip("[]"), int(port))]
+            return [split_address(configured)]
         self._wait_note("Looking for the fleet on this network.")
+
+        wanted = keys.fleet_id_of(code.spki_prefix.hex())
 
         def hubs() -> list[Address]:
             return [
                 (address, peer.port)
                 for peer in self._discovery.found()
-                if peer.role == "coordinator" and peer.in_fleet(code.fleet_id)
+                if peer.role == "coordinator"
+                and peer.in_fleet(wanted)
                 for address in peer.addresses
             ]
 
@@ -287,9 +284,11 @@ class Agent:
         async with self._busy:
             fleet = self._require()
             if fleet.hub is not None:
+                membership = fleet.trust.membership
+                members = membership.members.values() if membership else ()
                 others = [
                     m
-                    for m in fleet.trust.membership.members
+                    for m in members
                     if m.state == "active" and m.device_id != self._identity.device_id
                 ]
                 if others:
@@ -297,11 +296,11 @@ class Agent:
                         f"This PC coordinates {len(others)} other PCs.",
                         remedy="Let them leave first (fleetapp fleet leave on each).",
                     )
-            await fleet.stop("left")
+            await fleet.stop(LEFT)
             self._fleet = None
-            await asyncio.to_thread(self._identity.leave_fleet)
+            await asyncio.to_thread(self._fleet_store.remove)
             if fleet.hub is not None:
-                await asyncio.to_thread(Authority.destroy, self._pc.paths)
+                await asyncio.to_thread(Authority.remove, self._pc.paths, self._pc.platform)
         self._changed()
 
     async def fleet_view(self) -> FleetView:
@@ -336,15 +335,14 @@ class Agent:
 
     async def codes(self) -> list[JoinCodeView]:
         """Join codes, without their secrets."""
-        return [_code_view(c) for c in self._codebook().list()]
+        return list(self._codebook().views())
 
     async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
         """A new join code; its text is in the reply and nowhere else."""
         hub = self._hub()
-        entry, secret = hub.codes.create(hours=hours, uses=uses, approve=approve)
-        hub.audit.write("local", "code_created", code=entry.code_id, uses=uses, approve=approve)
-        text = joincode.encode(hub.authority_hash, secret)
-        return msgspec.structs.replace(_code_view(entry), code=text)
+        view = await asyncio.to_thread(hub.codes.create, hours=hours, uses=uses, approve=approve)
+        hub.audit.write("local", "code_created", code=view.code_id, uses=uses, approve=approve)
+        return view
 
     async def revoke_code(self, code_id: str) -> None:
         """Make a code worthless."""
@@ -405,7 +403,7 @@ class Agent:
     def _refuse_if_member(self) -> None:
         if self._fleet is not None:
             raise AlreadyMember(
-                f"This PC already belongs to the fleet '{self._fleet.material.fleet_name}'.",
+                f"This PC already belongs to the fleet '{self._fleet.enrolment.info.name}'.",
                 remedy="Leave it first with 'fleetapp fleet leave'.",
             )
 
@@ -442,17 +440,3 @@ class Agent:
                 await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
         finally:
             self._listeners.discard(event)
-
-
-def _code_view(entry: joincode.CodeEntry) -> JoinCodeView:
-    return JoinCodeView(
-        code_id=entry.code_id,
-        created=entry.created,
-        expires=entry.expires,
-        uses_left=entry.uses_left,
-        approve=entry.approve,
-        revoked=entry.revoked,
-    )
-
-
-__all__ = ["Agent", "FleetError"]

@@ -83,7 +83,7 @@ async def fetch_shard(assembly: Assembly, source: ChunkSource, report: Report) -
         DownloadFailed, HashMismatch, DiskFull: the partial is kept in every case.
     """
     missing = list(await asyncio.to_thread(assembly.missing))
-    total = assembly.total_bytes
+    total = assembly.total
     done = total - sum(c.size for c in missing)
     await report(done, total)
     queue = list(reversed(missing))

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import aiohttp
 import msgspec
 
-from fleetapp.agent.joining import Address, read_reply
+from fleetapp.agent.joining import Address, bracket, read_reply
 from fleetapp.errors import DownloadFailed, FleetError, NoHub, NotAMember, ProtocolError, from_code
 from fleetapp.fleet import tls
 from fleetapp.fleet.control import (
@@ -25,8 +25,9 @@ from fleetapp.fleet.control import (
     Refuse,
     Welcome,
 )
-from fleetapp.fleet.identity import FleetMaterial
-from fleetapp.fleet.membership import TrustList
+from fleetapp.fleet.enrolment import Credentials
+from fleetapp.fleet.membership import Member
+from fleetapp.fleet.trust import TrustList
 
 log = logging.getLogger("fleetapp.agent.hublink")
 
@@ -42,7 +43,7 @@ class HubLink:
     """Keeps one connection.
 
     Args:
-        material: certificate and authority of this node's fleet.
+        credentials: certificate and authority of this node's fleet.
         trust: the signed membership, to know who is a coordinator.
         addresses: asked before each attempt; best first.
         hello, heartbeat: made fresh for each use.
@@ -52,7 +53,7 @@ class HubLink:
 
     def __init__(
         self,
-        material: FleetMaterial,
+        credentials: Credentials,
         trust: TrustList,
         addresses: Callable[[], Awaitable[list[Address]]],
         hello: Callable[[], MemberHello],
@@ -60,7 +61,7 @@ class HubLink:
         on_message: Callable[[FromHub], Awaitable[None]],
         on_change: Callable[[bool, str], Awaitable[None]],
     ) -> None:
-        self._material = material
+        self._credentials = credentials
         self._trust = trust
         self._addresses = addresses
         self._hello = hello
@@ -71,7 +72,7 @@ class HubLink:
         self._session: aiohttp.ClientSession | None = None
         self._base = ""
         self._hub_name = ""
-        self._context = tls.client_context(material)
+        self._context = tls.client_context(credentials)
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(FromHub)
         self._kick = asyncio.Event()
@@ -160,10 +161,9 @@ class HubLink:
             remedy="Check that it runs and is on this network.",
         )
         for host, port in await self._addresses():
-            shown = f"[{host}]" if ":" in host else host
-            base = f"https://{shown}:{port}"
-            for coordinator in self._trust.coordinators():
-                name = tls.host_name(coordinator.device_id, self._material.fleet_id)
+            base = f"https://{bracket(host)}:{port}"
+            for coordinator in self._coordinators():
+                name = tls.hostname_of(coordinator.device_id, self._credentials.fleet_id)
                 try:
                     self._socket = await asyncio.wait_for(
                         session.ws_connect(
@@ -181,7 +181,14 @@ class HubLink:
                         else exc
                     )
                     continue
-                except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as exc:
+                except (
+                    aiohttp.ClientConnectorCertificateError,
+                    aiohttp.ClientConnectorSSLError,
+                ) as exc:
+                    cause = getattr(exc, "certificate_error", None) or exc.os_error
+                    failure = tls.explain_tls_error(cause, f"The coordinator at {host}:{port}")
+                    continue
+                except (aiohttp.ClientError, OSError, TimeoutError) as exc:
                     failure = exc
                     continue
                 self._check_peer(coordinator.spki)
@@ -189,6 +196,11 @@ class HubLink:
                 await self._greet()
                 return
         raise failure
+
+    def _coordinators(self) -> list[Member]:
+        membership = self._trust.membership
+        members = membership.members.values() if membership is not None else ()
+        return [m for m in members if m.state == "active" and "coordinator" in m.roles]
 
     def _check_peer(self, expected: str) -> None:
         assert self._socket is not None

@@ -13,10 +13,11 @@ from typing import Protocol
 
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address
+from fleetapp.agent.joining import Address, split_address
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, NotAMember
 from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     Assign,
     FromHub,
@@ -30,9 +31,11 @@ from fleetapp.fleet.control import (
     Welcome,
 )
 from fleetapp.fleet.discovery import Discovery
-from fleetapp.fleet.identity import FleetMaterial, Identity
-from fleetapp.fleet.joincode import CodeBook
-from fleetapp.fleet.membership import TrustList
+from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
+from fleetapp.fleet.identity import Identity
+from fleetapp.fleet.keys import verify
+from fleetapp.fleet.membership import Member
+from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.keys import KeyBook
@@ -43,7 +46,7 @@ from fleetapp.models.store import ShardStore
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
-from fleetapp.types import PROTOCOL_VERSION, Hardware
+from fleetapp.types import PROTOCOL_VERSION, FleetId, Hardware
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
@@ -67,7 +70,7 @@ class Servers(Protocol):
     """Opens the HTTP fronts; given by the layer above, which knows HTTP."""
 
     async def open_control(
-        self, hub: Hub, trust: TrustList, material: FleetMaterial, host: str, port: int
+        self, hub: Hub, trust: TrustList, credentials: Credentials, host: str, port: int
     ) -> Bound: ...
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound: ...
@@ -81,6 +84,7 @@ class PC:
     platform: Platform
     settings: Callable[[], Settings]
     identity: Identity
+    fleet_store: FleetStore
     discovery: Discovery
     servers: Servers
     name: Callable[[], str]
@@ -101,18 +105,18 @@ class InFleet:
         changed: called after every change that people should see.
     """
 
-    def __init__(self, pc: PC, material: FleetMaterial, changed: Callable[[], None]) -> None:
+    def __init__(self, pc: PC, enrolment: Enrolment, changed: Callable[[], None]) -> None:
         self.pc = pc
-        self.material = material
+        self.enrolment = enrolment
         self.connected = False
         self.reason = "Looking for the coordinator."
         self.hub: Hub | None = None
         self.api: Bound | None = None
         self._changed = changed
         self._control: Bound | None = None
-        self.trust = TrustList(material.membership, material.authority_pem)
+        self.trust = enrolment.trust()
         self.link = HubLink(
-            material=material,
+            credentials=enrolment.credentials,
             trust=self.trust,
             addresses=self._addresses,
             hello=self._hello,
@@ -125,6 +129,7 @@ class InFleet:
             store=self._store,
             source=self.link,
             setup=self._setup,
+            made_here=lambda name: self.hub.shard_folder(name) if self.hub else None,
             verify=self._verify,
             report=self._report,
             changed=changed,
@@ -135,8 +140,19 @@ class InFleet:
     @property
     def is_coordinator(self) -> bool:
         """Whether the signed membership names this PC a coordinator."""
-        member = self.trust.find(self.pc.identity.spki)
+        member = self.member
         return member is not None and "coordinator" in member.roles
+
+    @property
+    def member(self) -> Member | None:
+        """This PC in the signed membership; None if it is not in there any more."""
+        membership = self.trust.membership
+        return membership.members.get(self.pc.identity.device_id) if membership else None
+
+    @property
+    def fleet_id(self) -> FleetId:
+        """Of the fleet."""
+        return self.enrolment.info.fleet_id
 
     async def start(self) -> None:
         """Open servers (coordinator), announce, connect."""
@@ -164,13 +180,13 @@ class InFleet:
         pc, settings = self.pc, self.pc.settings()
         state = StateFile(pc.paths.hub / "state.json", pc.platform)
         state.load()
-        authority = await asyncio.to_thread(Authority.open, pc.paths)
+        authority = await asyncio.to_thread(Authority.open, pc.paths, pc.platform)
         hub = Hub(
             identity=pc.identity,
             authority=authority,
             trust=self.trust,
             state=state,
-            codes=CodeBook(pc.paths.hub / "codes.json"),
+            codes=CodeBook(pc.paths.hub / "codes.json", authority.spki, pc.platform),
             keys=KeyBook(pc.paths.hub / "keys.json", pc.platform),
             audit=AuditLog(pc.paths.hub / "audit.jsonl"),
             library=await asyncio.to_thread(open_library, pc),
@@ -179,7 +195,7 @@ class InFleet:
         )
         host = self._listen_host()
         self._control = await pc.servers.open_control(
-            hub, self.trust, self.material, host, settings.control_port
+            hub, self.trust, self.enrolment.credentials, host, settings.control_port
         )
         self.api = await pc.servers.open_api(hub, settings.api_host, settings.api_port)
         self.hub = hub
@@ -189,7 +205,7 @@ class InFleet:
         port = self._control.port if self._control is not None else 0
         self.pc.discovery.announce(
             device_id=self.pc.identity.device_id,
-            fleet_id=self.trust.fleet_id,
+            fleet_id=self.fleet_id,
             role="coordinator" if self._control is not None else "member",
             port=port,
             addresses=self._hosts(),
@@ -206,12 +222,11 @@ class InFleet:
         found: list[Address] = []
         configured = self.pc.settings().hub_address
         if configured:
-            host, _, port = configured.rpartition(":")
-            found.append((host.strip("[]"), int(port)))
+            found.append(split_address(configured))
         for peer in self.pc.discovery.found():
-            if peer.role == "coordinator" and peer.in_fleet(self.trust.fleet_id):
+            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id):
                 found += [(address, peer.port) for address in peer.addresses]
-        found += list(self.pc.identity.hub_addresses())
+        found += [split_address(a) for a in self.enrolment.info.hub_addresses]
         return list(dict.fromkeys(found))
 
     def _hello(self) -> MemberHello:
@@ -243,7 +258,7 @@ class InFleet:
         )
 
     def _setup(self) -> RunnerSetup:
-        pc, settings = self.pc, self.pc.settings()
+        pc, settings, credentials = self.pc, self.pc.settings(), self.enrolment.credentials
         free = pc.platform.memory_free()
         automatic = max(KV_MIN, min(KV_MAX, int(free * KV_SHARE)))
         return RunnerSetup(
@@ -253,10 +268,10 @@ class InFleet:
             cache_dir=pc.paths.cache,
             listen_host=self._listen_host(),
             listen_port=settings.data_port,
-            cert_path=self.material.cert_path,
-            key_path=self.material.key_path,
-            authority_path=self.material.authority_path,
-            fleet=self.trust.fleet_id,
+            cert_path=credentials.leaf_path,
+            key_path=credentials.key_path,
+            authority_path=pc.paths.fleet / "authority.crt",
+            fleet=self.fleet_id,
             device_id=pc.identity.device_id,
             name=pc.name(),
         )
@@ -265,7 +280,7 @@ class InFleet:
         chosen = self.pc.settings().interfaces()
         if chosen:
             return chosen
-        usable = tuple(a.ip for a in self.pc.platform.addresses())
+        usable = tuple(a.address for a in self.pc.platform.addresses())
         return usable or ("127.0.0.1",)
 
     def _listen_host(self) -> str:
@@ -280,7 +295,7 @@ class InFleet:
                 f"{member.name} signed the shard, but only a coordinator may.",
                 remedy="Ask the admin; nothing was loaded.",
             )
-        self.trust.verify(signed)
+        verify(signed.payload, signed.signature, signed.signer, member.public_key)
 
     # ------------------------------------------------------------------ messages
 
@@ -304,7 +319,7 @@ class InFleet:
         self.trust.require(self.pc.identity.spki)
 
     def _keep_membership(self, signed: Signed) -> None:
-        self.pc.identity.store_membership(signed)
+        self.pc.fleet_store.save_membership(signed)
 
     async def _on_change(self, connected: bool, reason: str) -> None:
         self.connected, self.reason = connected, reason

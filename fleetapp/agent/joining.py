@@ -7,17 +7,16 @@ nothing else needs to be trusted. Everything after that trusts only this authori
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import aiohttp
 import msgspec
-from cryptography import x509
 
 from fleetapp.errors import (
+    BadRequest,
     BadSignature,
     FleetError,
     NoHub,
@@ -25,8 +24,9 @@ from fleetapp.errors import (
     WrongFleet,
     from_code,
 )
-from fleetapp.fleet import tls
-from fleetapp.fleet.control import Signed
+from fleetapp.fleet import certificates, tls
+from fleetapp.fleet.control import AuthorityReply, JoinReply, JoinRequest, Signed
+from fleetapp.fleet.enrolment import FleetInfo
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.joincode import JoinCode
 from fleetapp.fleet.membership import verify_membership
@@ -39,19 +39,6 @@ POLL_SECONDS = 2.0
 MAX_REPLY = 1 << 20
 
 Address = tuple[str, int]
-
-
-class _AuthorityReply(msgspec.Struct, frozen=True):
-    authority: str
-    hub_device: str
-    fleet: str
-
-
-class _JoinReply(msgspec.Struct, frozen=True):
-    pending: bool
-    fleet_name: str
-    leaf: str = ""
-    membership: Signed | None = None
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -70,11 +57,10 @@ class ErrorReply(msgspec.Struct, frozen=True):
 class Joined:
     """What a node keeps."""
 
-    authority: str
-    leaf: str
+    authority: bytes
+    leaf: bytes
     membership: Signed
-    fleet_name: str
-    hub: Address
+    info: FleetInfo
 
 
 async def read_reply(response: aiohttp.ClientResponse) -> bytes:
@@ -104,6 +90,8 @@ async def join(
     """Join through the first address whose authority is the code's.
 
     Args:
+        identity: this PC's key.
+        code: what the admin handed out.
         addresses: where a hub may be, best first.
         name: shown to the admin.
         waiting: told in one sentence what is being waited for.
@@ -141,60 +129,82 @@ async def _join_at(
     name: str,
     waiting: Callable[[str], None],
 ) -> Joined:
-    base = f"https://{_bracket(address[0])}:{address[1]}"
+    base = f"https://{bracket(address[0])}:{address[1]}"
+    where = f"The coordinator at {address[0]}:{address[1]}"
     timeout = aiohttp.ClientTimeout(total=CALL_DEADLINE)
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        async with session.get(
-            f"{base}/join/authority", ssl=tls.join_client_context()
-        ) as response:
-            reply = msgspec.json.decode(await read_reply(response), type=_AuthorityReply)
-        certificate = x509.load_pem_x509_certificate(reply.authority.encode())
-        if not hmac.compare_digest(tls.spki_bytes(certificate)[:16], code.authority_hash):
-            raise WrongFleet(
-                f"The coordinator at {address[0]} belongs to another fleet than the code.",
-                remedy="Check the code, or give the address of the right coordinator.",
-            )
-        context = tls.pinned_context(reply.authority)
-        fleet = tls.fleet_of(certificate)
-        ask = {
-            "protocol": PROTOCOL_VERSION,
-            "secret": code.secret.hex(),
-            "csr": identity.csr(fleet),
-            "name": name,
-        }
+        async with session.get(f"{base}/join/authority", ssl=tls.join_client_context()) as response:
+            reply = _decode(await read_reply(response), AuthorityReply)
+        pem = reply.authority.encode()
+        authority = certificates.check_authority(pem, code.spki_prefix)
+        fleet = certificates.fleet_of(authority)
+        ask = JoinRequest(
+            protocol=PROTOCOL_VERSION,
+            secret=code.secret.hex(),
+            csr=identity.csr().decode(),
+            name=name,
+        )
         while True:
             try:
                 async with session.post(
                     f"{base}/join/request",
-                    json=ask,
-                    ssl=context,
-                    server_hostname=tls.host_name(reply.hub_device, fleet),
+                    data=msgspec.json.encode(ask),
+                    headers={"Content-Type": "application/json"},
+                    ssl=tls.pinned_context(pem),
+                    server_hostname=tls.hostname_of(reply.hub_device, fleet),
                 ) as response:
-                    answer = msgspec.json.decode(await read_reply(response), type=_JoinReply)
-            except (aiohttp.ClientConnectorCertificateError, ssl.SSLError) as exc:
-                raise WrongFleet(
-                    f"The coordinator at {address[0]} could not prove that it belongs to the "
-                    f"code's fleet: {exc}."
-                ) from exc
+                    answer = _decode(await read_reply(response), JoinReply)
+            except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as e:
+                cause = getattr(e, "certificate_error", None) or e.os_error
+                raise tls.explain_tls_error(cause, where) from e
             if not answer.pending:
                 break
             waiting(f"Waiting for the admin to approve this PC; its id is {identity.device_id}.")
             await asyncio.sleep(POLL_SECONDS)
     if answer.membership is None:
-        raise BadSignature("The coordinator sent no membership list.")
-    membership = verify_membership(answer.membership, reply.authority)
-    if not any(
-        m.device_id == reply.hub_device and "coordinator" in m.roles for m in membership.members
-    ):
+        raise BadSignature(f"{where} sent no membership list.")
+    membership = verify_membership(answer.membership, certificates.public_key_of(authority))
+    hub = membership.members.get(reply.hub_device)
+    if hub is None or "coordinator" not in hub.roles:
         raise WrongFleet(f"The PC at {address[0]} is not a coordinator of its fleet.")
     return Joined(
-        authority=reply.authority,
-        leaf=answer.leaf,
+        authority=pem,
+        leaf=answer.leaf.encode(),
         membership=answer.membership,
-        fleet_name=answer.fleet_name,
-        hub=address,
+        info=FleetInfo(
+            fleet_id=fleet,
+            name=answer.fleet_name,
+            hub_device=hub.device_id,
+            hub_addresses=(f"{bracket(address[0])}:{address[1]}",),
+        ),
     )
 
 
-def _bracket(host: str) -> str:
+_Reply = TypeVar("_Reply")
+
+
+def _decode(body: bytes, kind: type[_Reply]) -> _Reply:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as exc:
+        raise ProtocolError(f"The PC that answered is not a coordinator: {exc}.") from exc
+
+
+def bracket(host: str) -> str:
+    """An IPv6 address as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
+
+
+def split_address(text: str) -> Address:
+    """``host:port`` or ``[v6]:port`` in its parts.
+
+    Raises:
+        BadRequest: it is something else.
+    """
+    host, _, port = text.strip().rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadRequest(
+            f"'{text}' is not an address of the form host:port.",
+            remedy="Give the coordinator's address with its control port, e.g. 192.0.2.7:8485.",
+        )
+    return host.strip("[]"), int(port)

@@ -16,7 +16,7 @@ from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
 from fleetapp.engine import pipe
 from fleetapp.errors import BadSignature, FleetError, PeerTimeout, RunnerFailed
 from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, StageStatus
-from fleetapp.models.manifest import StageManifest, decode_stage
+from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.models.store import ShardStore
 from fleetapp.types import AssignmentView, DeviceId
 
@@ -81,6 +81,8 @@ class StageHost:
         store: shards on disk.
         source: where missing chunks come from.
         setup: asked at each start, so that changed settings take effect.
+        made_here: the folder of a shard that this very PC made, by manifest digest (the
+            coordinator links it instead of fetching it from itself).
         verify: raises BadSignature unless a coordinator of this fleet signed the manifest.
         report: sends a message to the hub; must not raise.
         changed: called after every change, for the tray.
@@ -91,6 +93,7 @@ class StageHost:
         store: ShardStore,
         source: ChunkSource,
         setup: Callable[[], RunnerSetup],
+        made_here: Callable[[str], Path | None],
         verify: Callable[[Assign], None],
         report: Callable[[Outgoing], Awaitable[None]],
         changed: Callable[[], None],
@@ -98,6 +101,7 @@ class StageHost:
         self._store = store
         self._source = source
         self._setup = setup
+        self._made_here = made_here
         self._verify = verify
         self._report = report
         self._changed = changed
@@ -181,11 +185,11 @@ class StageHost:
             )
             await asyncio.wait_for(held.link, LINK_DEADLINE)
         except TimeoutError:
-            error = PeerTimeout(
+            timeout = PeerTimeout(
                 f"{self._setup().name} could not reach its neighbours in the ring in time.",
                 remedy="Check that the firewall allows fleetapp between these PCs.",
             )
-            await self._fail(held, error)
+            await self._fail(held, timeout)
         except FleetError as exc:
             await self._fail(held, exc)
         else:
@@ -220,14 +224,21 @@ class StageHost:
             await self._load(held, folder)
         except FleetError as exc:
             await self._fail(held, exc)
-        except Exception as exc:  # noqa: BLE001 - whatever it was, the hub must hear of it
+        except Exception as exc:
             log.exception("preparing %s failed", held.assign.assignment)
             await self._fail(held, RunnerFailed(f"Preparing the shard failed: {exc}"))
 
     async def _fetch(self, held: _Held) -> Path:
         signed = held.assign.manifest
+        source = self._made_here(digest(signed.payload))
+        if source is not None:
+            size = held.manifest.size
+            await self._set(held, "downloading", size, size, from_cache=size)
+            return await asyncio.to_thread(
+                self._store.adopt, source, signed.payload, signed.signature, signed.signer
+            )
         assembly = await asyncio.to_thread(
-            self._store.begin, signed.payload, signed.signature, signed.signer
+            self._store.assembly, signed.payload, signed.signature, signed.signer
         )
         present: list[int] = []
 

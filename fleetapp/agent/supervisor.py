@@ -159,7 +159,7 @@ class RunnerProcess:
             while (message := await pipe_io.read_async(process.stdout)) is not None:
                 self._dispatch(message)
         except FleetError as exc:
-            log.error("runner %s wrote garbage: %s", self._name, exc.message)
+            log.warning("runner %s wrote garbage and is ended: %s", self._name, exc.message)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         await process.wait()

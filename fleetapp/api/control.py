@@ -23,7 +23,6 @@ from fleetapp.errors import (
     FleetError,
     Malformed,
     NotAMember,
-    NotFound,
     PeerTimeout,
     VersionMismatch,
 )
@@ -34,13 +33,14 @@ from fleetapp.fleet.control import (
     FromHub,
     FromMember,
     Heartbeat,
+    JoinRequest,
     MemberHello,
     Refuse,
     Welcome,
 )
-from fleetapp.fleet.membership import Member, TrustList
+from fleetapp.fleet.membership import Member
+from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.hub import Hub
-from fleetapp.hub.joining import JoinRequest
 from fleetapp.types import PROTOCOL_VERSION
 
 log = logging.getLogger("fleetapp.api.control")
@@ -48,7 +48,6 @@ log = logging.getLogger("fleetapp.api.control")
 HELLO_DEADLINE = 5.0
 SEND_DEADLINE = 10.0
 MAX_JOIN_BODY = 64 * 1024
-COPY = 1 << 18
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -70,7 +69,8 @@ class ControlApi:
     def app(self) -> web.Application:
         """An aiohttp application to be served behind ``tls.server_context``."""
         app = web.Application(
-            middlewares=[error_middleware, self._gate], client_max_size=MAX_JOIN_BODY
+            middlewares=[error_middleware, web.middleware(self._gate)],
+            client_max_size=MAX_JOIN_BODY,
         )
         app.router.add_get("/join/authority", self._authority)
         app.router.add_post("/join/request", self._join)
@@ -78,11 +78,10 @@ class ControlApi:
         app.router.add_get("/blobs/{sha256}", self._blob)
         app.router.add_get("/fleet", self._fleet)
         members = web.Application(client_max_size=16 * 2**20)
-        add_openai_routes(members, self._hub.router, authorize=_already_authorized)
+        add_openai_routes(members, self._hub.router, _already_authorized)
         app.add_subapp("/api", members)
         return app
 
-    @web.middleware
     async def _gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not request.path.startswith("/join/"):
             self._member(request)
@@ -109,33 +108,19 @@ class ControlApi:
             raise BadRequest(f"The join request is malformed: {exc}.") from exc
         if ask.protocol != PROTOCOL_VERSION:
             raise _mismatch("the joining PC", ask.protocol, "")
-        return _json(await asyncio.to_thread(self._hub.gate.request, ask))
+        return _json(await asyncio.to_thread(self._hub.gate.request, ask, _remote(request)))
 
     async def _fleet(self, _: web.Request) -> web.Response:
         return _json(self._hub.view())
 
-    async def _blob(self, request: web.Request) -> web.StreamResponse:
-        found = await asyncio.to_thread(self._hub.open_chunk, request.match_info["sha256"])
-        if found is None:
-            raise NotFound("No such chunk here.")
-        path, start, size = found
+    async def _blob(self, request: web.Request) -> web.Response:
+        data = await asyncio.to_thread(self._hub.read_chunk, request.match_info["sha256"])
+        size = len(data)
         offset = _offset(request.headers.get("Range", ""), size)
-        response = web.StreamResponse(status=206 if offset else 200)
-        response.content_length = size - offset
-        if offset:
-            response.headers["Content-Range"] = f"bytes {offset}-{size - 1}/{size}"
-        await response.prepare(request)
-        with await asyncio.to_thread(path.open, "rb") as source:
-            source.seek(start + offset)
-            left = size - offset
-            while left:
-                data = await asyncio.to_thread(source.read, min(COPY, left))
-                if not data:
-                    raise NotFound("The chunk's file has become shorter.")
-                left -= len(data)
-                await response.write(data)
-        await response.write_eof()
-        return response
+        headers = {"Content-Range": f"bytes {offset}-{size - 1}/{size}"} if offset else {}
+        return web.Response(
+            body=data[offset:] if offset else data, status=206 if offset else 200, headers=headers
+        )
 
     # ------------------------------------------------------------------ the control connection
 
@@ -167,13 +152,11 @@ class ControlApi:
             Welcome(
                 protocol=PROTOCOL_VERSION,
                 app=__version__,
-                fleet=self._trust.fleet_id,
-                membership=self._trust.signed,
+                fleet=self._hub.fleet_id,
+                membership=self._hub.signed_membership,
             )
         )
-        session = self._hub.attach(
-            member.spki, hello, _remote(request), send=send, close=close
-        )
+        session = self._hub.attach(member.spki, hello, _remote(request), send=send, close=close)
         try:
             while True:
                 message = await self._receive(socket, GONE_AFTER * 2)
@@ -249,5 +232,5 @@ def _offset(header: str, size: int) -> int:
     return int(value)
 
 
-async def _already_authorized(_: web.Request) -> None:
+def _already_authorized(_: web.Request) -> None:
     """The gate has checked the member's certificate."""

@@ -29,8 +29,8 @@ from fleetapp.api.openai import add_openai_routes
 from fleetapp.api.proxy import add_proxy_routes
 from fleetapp.errors import PortTaken, StorageError
 from fleetapp.fleet import tls
-from fleetapp.fleet.identity import FleetMaterial
-from fleetapp.fleet.membership import TrustList
+from fleetapp.fleet.enrolment import Credentials
+from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.hub import Hub
 from fleetapp.logs import setup_logging
 from fleetapp.platform import current
@@ -48,10 +48,10 @@ class HttpServers:
     """Opens the coordinator's fronts (``agent.infleet.Servers``)."""
 
     async def open_control(
-        self, hub: Hub, trust: TrustList, material: FleetMaterial, host: str, port: int
+        self, hub: Hub, trust: TrustList, credentials: Credentials, host: str, port: int
     ) -> Bound:
         """The members' front: TLS 1.3, a client certificate for all but joining."""
-        context = tls.server_context(material, optional_client=True)
+        context = tls.server_context(credentials, optional_client=True)
         return await listen(ControlApi(hub, trust).app(), host, port, "control_port", context)
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound:

@@ -210,6 +210,7 @@ class ChainKeeper:
             epoch=self.epoch,
             state=self.state,  # type: ignore[arg-type]
             reason=self.reason,
+            plan=" ".join(self.sentences),
             assignments=tuple(
                 AssignmentView(
                     device_id=s.candidate.device_id,
@@ -297,7 +298,7 @@ class ChainKeeper:
         return kept
 
     async def _prepare(self, plan: list[tuple[StagePlan, Candidate]]) -> None:
-        self._show("preparing", " ".join(self.sentences))
+        self._show("preparing", "The PCs fetch and load their layers.")
         count = len(plan)
         old, stages, fresh = list(self._stages), [], []
         for index, (stage_plan, candidate) in enumerate(plan):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fleetapp.errors import FleetError, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     FaultReport,
     FromHub,
@@ -23,12 +24,12 @@ from fleetapp.fleet.control import (
     StageStatus,
 )
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.joincode import CodeBook
-from fleetapp.fleet.membership import Member, Membership, TrustList, add, sign_membership
+from fleetapp.fleet.membership import Member, Membership, add, remove, sign_membership
+from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
 from fleetapp.hub.joining import Gatekeeper
-from fleetapp.hub.keys import KeyRing
+from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.planner.equal import ModelCost
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
@@ -38,6 +39,7 @@ from fleetapp.types import (
     ChainId,
     ChainView,
     DeviceId,
+    FleetId,
     FleetView,
     LayerRange,
     NodeView,
@@ -46,6 +48,8 @@ from fleetapp.types import (
 
 log = logging.getLogger("fleetapp.hub")
 
+LEFT = "left"
+"""The reason in the goodbye of a member that wants to belong to the fleet no longer."""
 MEMORY_SHARE = 0.8
 """Share of a node's free memory that a plan may use."""
 KV_TOKENS_PLANNED = 4096
@@ -69,7 +73,7 @@ class Hub:
         trust: TrustList,
         state: StateFile,
         codes: CodeBook,
-        keys: KeyRing,
+        keys: KeyBook,
         audit: AuditLog,
         library: Library,
         head: Callable[[str], Head | None],
@@ -93,7 +97,7 @@ class Hub:
         self._listeners: set[asyncio.Event] = set()
         self._shards: dict[tuple[str, LayerRange], Shard] = {}
         self._split_lock = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[None]] = set()
         self.router = Router(
             chains=lambda: tuple(self._keepers.values()),
             head=head,
@@ -101,7 +105,6 @@ class Hub:
             created=int(state.value.created),
         )
         self.gate = Gatekeeper(
-            fleet=trust.fleet_id,
             device=identity.device_id,
             authority=authority,
             codes=codes,
@@ -188,6 +191,9 @@ class Hub:
                 keeper.on_sent(session.device_id, beat.sent_bytes)
         elif isinstance(message, Goodbye):
             log.info("member %s says goodbye: %s", session.device_id, message.reason)
+            if message.reason == LEFT and session.device_id != self.identity.device_id:
+                self.change_membership(lambda current: remove(current, session.device_id))
+                self.audit.write(session.device_id, "left")
 
     def _gone(self, session: Session) -> None:
         name = self._name_of(session)
@@ -204,25 +210,36 @@ class Hub:
 
     # ------------------------------------------------------------------ membership
 
-    def _standing(self, spki: str) -> Signed | None:
-        member = self._trust.find(spki)
-        if member is None:
-            return None
-        if member.state != "active":
-            raise NotAMember(
-                "This PC was removed from the fleet.", remedy="Ask the admin to let it in again."
-            )
-        return self._trust.signed
+    @property
+    def fleet_id(self) -> FleetId:
+        """Of the fleet this hub coordinates."""
+        return self._authority.fleet_id
 
-    def _admit(self, spki: str, device_id: DeviceId, name: str) -> Signed:
-        member = Member(
-            device_id=device_id, spki=spki, name=name, roles=("member",), joined=int(time.time())
-        )
+    @property
+    def signed_membership(self) -> Signed:
+        """The newest list."""
+        signed = self._trust.signed
+        assert signed is not None, "a fleet has a membership from its first moment"
+        return signed
+
+    @property
+    def _members(self) -> Membership:
+        membership = self._trust.membership
+        assert membership is not None, "a fleet has a membership from its first moment"
+        return membership
+
+    def _standing(self, spki: str) -> Signed | None:
+        if not any(m.spki == spki for m in self._members.members.values()):
+            return None
+        self._trust.require(spki)
+        return self.signed_membership
+
+    def _admit(self, member: Member) -> Signed:
         return self.change_membership(lambda current: add(current, member))
 
     def change_membership(self, reduce: Callable[[Membership], Membership]) -> Signed:
         """Apply a pure reducer, sign, store, and tell everyone."""
-        signed = sign_membership(reduce(self._trust.membership), self._authority)
+        signed = sign_membership(reduce(self._members), self._authority)
         self._trust.update(signed)
         self._store_membership(signed)
         for session in self.registry.sessions():
@@ -316,17 +333,24 @@ class Hub:
             if found is None:
                 folder = await asyncio.to_thread(self._library.stage, model_id, layers)
                 found = Shard(
-                    manifest=Signed(
-                        payload=folder.payload, signature=folder.signature, signer=folder.signer
-                    ),
+                    manifest=Signed(folder.payload, folder.signature, folder.signer),
                     model_digest=folder.manifest.model_digest,
                 )
                 self._shards[model_id, layers] = found
             return found
 
-    def open_chunk(self, sha256: str) -> tuple[Path, int, int] | None:
-        """Where a chunk lies: file, offset, size."""
-        return self._library.locate(sha256)
+    def read_chunk(self, sha256: str) -> bytes:
+        """One chunk of any shard made here; blocks on the disk.
+
+        Raises:
+            NotFound: no shard has it.
+            HashMismatch: it is damaged on this disk.
+        """
+        return self._library.shards.read_chunk(sha256)
+
+    def shard_folder(self, digest: str) -> Path | None:
+        """Where a shard made here lies, for the coordinator's own stage."""
+        return self._library.shards.path(digest)
 
     async def send(self, device_id: DeviceId, message: FromHub) -> None:
         """To one member.
@@ -351,7 +375,7 @@ class Hub:
         assert self.state.value is not None
         now = time.monotonic()
         nodes = []
-        for member in self._trust.membership.members:
+        for member in self._members.members.values():
             session = self.registry.get(member.device_id)
             if member.state != "active":
                 state = "revoked"
@@ -363,7 +387,7 @@ class Hub:
                 NodeView(
                     device_id=member.device_id,
                     name=member.name,
-                    role="coordinator" if "coordinator" in member.roles else "member",
+                    role=member.role,
                     state=state,  # type: ignore[arg-type]
                     contribute=session.contribute if session else False,
                     app=session.hello.app if session else "",
@@ -400,7 +424,7 @@ class Hub:
         self._listeners.discard(event)
 
     def _name_of(self, session: Session) -> str:
-        member = self._trust.find(session.spki)
+        member = self._members.members.get(session.device_id)
         return member.name if member is not None else session.hello.name
 
     def _members_changed(self) -> None:
@@ -416,5 +440,5 @@ class Hub:
 
     def _spawn(self, coroutine: Awaitable[None]) -> None:
         task = asyncio.ensure_future(coroutine)
-        self._tasks.add(task)  # type: ignore[arg-type]
-        task.add_done_callback(self._tasks.discard)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -66,9 +66,7 @@ def partition(nodes: Sequence[NodeBudget], model: ModelCost) -> Plan:
     """
     count, layers = len(nodes), len(model.layer_bytes)
     if count == 0:
-        raise NoCapacity(
-            "No node contributes.", remedy="Switch contributing on at one PC or more."
-        )
+        raise NoCapacity("No node contributes.", remedy="Switch contributing on at one PC or more.")
     if count > layers:
         raise NoCapacity(
             f"{count} stages were asked for, but the model has only {layers} layers.",
@@ -127,6 +125,5 @@ def _explain(stages: tuple[StagePlan, ...], layers: int) -> tuple[str, ...]:
     parts = ", ".join(f"{s.name} layers {s.layers} ({_mib(s.weight_bytes)})" for s in stages)
     return (
         f"{layers} layers over {len(stages)} PCs: {parts}.",
-        "Cut so that each stage reads about the same number of bytes per token; "
-        "the last one also carries the output head.",
+        "Each stage reads about the same number of bytes per token; the last has the output head.",
     )
