@@ -15,9 +15,22 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+import numpy as np
 
-from fleetapp import __version__
-from fleetapp.engine.pipe import Link, PeerAddress
+from fleetapp.engine.neighbours import (
+    Self,
+    after,
+    before,
+    capital,
+    hello_of,
+    name_of,
+    name_of_next,
+    name_of_previous,
+    objection,
+    previous_stage,
+)
+from fleetapp.engine.pipe import Link
+from fleetapp.engine.transport import LinkFailed, LinkLost, LinkUp, Received, RingEvent
 from fleetapp.errors import (
     ChainBroken,
     FleetError,
@@ -27,13 +40,11 @@ from fleetapp.errors import (
     ProtocolError,
     StaleFrame,
     TrustError,
-    VersionMismatch,
 )
 from fleetapp.types import PROTOCOL_VERSION
 from fleetapp.wire.channel import Authenticate, Connection
-from fleetapp.wire.codec import Buffer
 from fleetapp.wire.connect import connect
-from fleetapp.wire.frames import Frame, Hello, HelloReply
+from fleetapp.wire.frames import Activations, Frame, Hello, HelloReply
 from fleetapp.wire.hello import client_hello, expect_hello
 from fleetapp.wire.listener import Listener
 
@@ -41,48 +52,6 @@ log = logging.getLogger("fleetapp.engine.ring")
 
 _RETRY_PAUSE: Final = 0.05
 _IDLE_SLICE: Final = 60.0
-
-
-class Received(msgspec.Struct, frozen=True):
-    """A frame from the stage before. Whether its epoch is the chain's is the receiver's check."""
-
-    frame: Frame
-    payload: memoryview
-
-
-class LinkUp(msgspec.Struct, frozen=True):
-    """Both hops stand."""
-
-    epoch: int
-
-
-class LinkFailed(msgspec.Struct, frozen=True):
-    """The ring could not be formed; nothing is linked now."""
-
-    epoch: int
-    error: FleetError
-
-
-class LinkLost(msgspec.Struct, frozen=True):
-    """The stage before left, or wrote something that cannot be understood."""
-
-    epoch: int
-    error: FleetError
-    stage: int
-    device: str
-
-
-RingEvent = Received | LinkUp | LinkFailed | LinkLost
-
-
-class Self(msgspec.Struct, frozen=True):
-    """What this runner says of itself in a hello, and holds others' hellos against."""
-
-    device_id: str
-    fleet: str
-    first_layer: int
-    precision: str
-    runtime: str
 
 
 class Security(msgspec.Struct, frozen=True):
@@ -107,24 +76,6 @@ class _Epoch:
         self.changed = threading.Event()
         """Set when ``prev`` or ``refused`` is, and when the epoch is over."""
         self.stop = threading.Event()
-
-    @property
-    def prev_stage(self) -> int:
-        return (self.link.stage - 1) % self.link.stages
-
-    @property
-    def next_stage(self) -> int:
-        return (self.link.stage + 1) % self.link.stages
-
-    @property
-    def before(self) -> PeerAddress:
-        assert self.link.prev is not None
-        return self.link.prev
-
-    @property
-    def after(self) -> PeerAddress:
-        assert self.link.next is not None
-        return self.link.next
 
 
 class Ring:
@@ -197,13 +148,18 @@ class Ring:
         if link.stages == 1:
             self._post(LinkUp(link.epoch))
             return
+        if link.prev is None or link.next is None:
+            self._replace(None, only=epoch)
+            error = ProtocolError(f"The link of stage {link.stage} does not name both neighbours.")
+            self._post(LinkFailed(link.epoch, error))
+            return
         self._start(lambda: self._form(epoch), f"ring-form-{link.epoch}")
 
     def unlink(self) -> None:
         """Close both hops; no more events of that epoch but those posted already."""
         self._replace(None)
 
-    def send(self, frame: Frame, payload: Buffer | None = None) -> None:
+    def send(self, frame: Frame, payload: Activations | None = None) -> None:
         """Write one frame to the next stage.
 
         Raises:
@@ -214,12 +170,12 @@ class Ring:
             epoch = self._current
         if epoch is None or epoch.next is None:
             raise StaleFrame("This runner is in no ring now.")
+        body = None if payload is None else np.ascontiguousarray(payload).data
         try:
-            epoch.next.send(frame, payload, deadline=self._deadline)
+            epoch.next.send(frame, body, deadline=self._deadline)
         except (ProtocolError, TrustError) as exc:
             raise ChainBroken(
-                f"Stage {epoch.next_stage} (device {epoch.after.device_id}) cannot be reached: "
-                f"{exc.message}"
+                f"{capital(name_of_next(epoch.link))} cannot be reached: {exc.message}"
             ) from exc
 
     def close(self) -> None:
@@ -235,9 +191,13 @@ class Ring:
         self._threads.append(thread)
         thread.start()
 
-    def _replace(self, epoch: _Epoch | None) -> None:
+    def _replace(self, epoch: _Epoch | None, *, only: _Epoch | None = None) -> None:
+        """Leave the present epoch (or ``only`` that one) and close its hops."""
         with self._lock:
-            old, self._current = self._current, epoch
+            old = self._current
+            if only is not None and old is not only:
+                return
+            self._current = epoch
             if old is None:
                 return
             old.stop.set()
@@ -262,10 +222,7 @@ class Ring:
             previous = self._await_previous(epoch, until)
         except FleetError as exc:
             if not epoch.stop.is_set():
-                with self._lock:
-                    still = self._current is epoch
-                if still:
-                    self._replace(None)
+                self._replace(None, only=epoch)
                 self._post(LinkFailed(epoch.link.epoch, exc))
             return
         if previous is None:
@@ -274,22 +231,9 @@ class Ring:
         self._read(epoch, previous)
 
     def _dial(self, epoch: _Epoch, until: float) -> Connection:
-        """Connect and introduce ourselves; a peer that has not heard of the epoch is asked again."""
-        link, peer = epoch.link, epoch.after
-        hello = Hello(
-            protocol=PROTOCOL_VERSION,
-            app=__version__,
-            runtime=self._me.runtime,
-            fleet=self._me.fleet,
-            chain=link.chain,
-            epoch=link.epoch,
-            from_stage=link.stage,
-            to_stage=epoch.next_stage,
-            stages=link.stages,
-            model=link.model,
-            next_layer=link.next_layer,
-            precision=self._me.precision,
-        )
+        """Connect and introduce ourselves; who has not heard of the epoch yet is asked again."""
+        link, peer = epoch.link, after(epoch.link)
+        hello = hello_of(self._me, link)
         while True:
             connection = connect(
                 peer.hosts,
@@ -305,8 +249,8 @@ class Ring:
             except (FleetUnavailable, PeerClosed, PeerTimeout) as exc:
                 if time.monotonic() + _RETRY_PAUSE >= until:
                     raise PeerTimeout(
-                        f"{self._name(link)} could not link to stage {epoch.next_stage} (device "
-                        f"{peer.device_id}) within {link.deadline:g} s: {exc.message}"
+                        f"{capital(self._mine(epoch))} could not link to {name_of_next(link)} "
+                        f"within {link.deadline:g} s: {exc.message}"
                     ) from exc
                 if epoch.stop.wait(_RETRY_PAUSE):
                     raise
@@ -314,11 +258,10 @@ class Ring:
                 return connection
 
     def _expect_peer(self, spki: str, epoch: _Epoch) -> str:
-        if spki != epoch.after.spki:
+        if spki != after(epoch.link).spki:
             raise TrustError(
-                f"{self._name(epoch.link)} reached key {spki[:16]} where stage "
-                f"{epoch.next_stage} (device {epoch.after.device_id}, key "
-                f"{epoch.after.spki[:16]}) should be.",
+                f"{capital(self._mine(epoch))} reached key {spki[:16]} where "
+                f"{name_of_next(epoch.link)} with key {after(epoch.link).spki[:16]} should be.",
                 remedy="Link the chain again with the device's present address.",
             )
         return spki
@@ -335,8 +278,8 @@ class Ring:
         if refused is not None:
             raise refused
         raise PeerTimeout(
-            f"Stage {epoch.prev_stage} (device {epoch.before.device_id}) did not connect to "
-            f"{self._name(epoch.link).lower()} within {epoch.link.deadline:g} s.",
+            f"{capital(name_of_previous(epoch.link))} did not connect to {self._mine(epoch)} "
+            f"within {epoch.link.deadline:g} s.",
             remedy="Check that the device is on and that its firewall lets fleetapp out.",
         )
 
@@ -360,13 +303,19 @@ class Ring:
         """Hold a hello against what this stage is."""
         with self._lock:
             epoch = self._current
-            error = self._objection(hello, spki, epoch)
+            error = objection(
+                hello,
+                spki,
+                self._me,
+                epoch.link if epoch else None,
+                taken=bool(epoch and epoch.reading),
+            )
             mine = (
                 epoch is not None
                 and epoch.link.stages > 1
                 and hello.epoch == epoch.link.epoch
                 and hello.chain == epoch.link.chain
-                and spki == epoch.before.spki
+                and spki == before(epoch.link).spki
             )
             if error is not None and mine and epoch is not None and epoch.prev is None:
                 epoch.refused = error
@@ -378,69 +327,8 @@ class Ring:
             ok=False, protocol=PROTOCOL_VERSION, code=error.code, reason=error.message
         )
 
-    def _objection(self, hello: Hello, spki: str, epoch: _Epoch | None) -> FleetError | None:
-        me = f"device {self._me.device_id}"
-        if hello.fleet != self._me.fleet:
-            return TrustError(
-                f"The sender serves fleet {hello.fleet}, {me} serves fleet {self._me.fleet}."
-            )
-        if epoch is None or epoch.link.stages == 1:
-            return FleetUnavailable(
-                f"The sender forms epoch {hello.epoch} of chain {hello.chain}, {me} is in no ring "
-                "yet."
-            )
-        link, peer = epoch.link, epoch.before
-        mine = self._name(link)
-        theirs = f"stage {hello.from_stage} (key {spki[:16]})"
-        if hello.chain != link.chain or hello.epoch > link.epoch:
-            return FleetUnavailable(
-                f"{mine} is in epoch {link.epoch} of chain {link.chain}, {theirs} in epoch "
-                f"{hello.epoch} of chain {hello.chain}."
-            )
-        if hello.epoch < link.epoch:
-            return StaleFrame(
-                f"{mine} is in epoch {link.epoch}, {theirs} comes from epoch {hello.epoch}."
-            )
-        if spki != peer.spki:
-            return TrustError(
-                f"{mine} expects stage {epoch.prev_stage} to be device {peer.device_id} (key "
-                f"{peer.spki[:16]}), not the holder of key {spki[:16]}."
-            )
-        theirs = f"stage {hello.from_stage} (device {peer.device_id})"
-        return self._mismatch(hello, epoch, mine, theirs)
-
-    def _mismatch(self, hello: Hello, epoch: _Epoch, mine: str, theirs: str) -> FleetError | None:
-        link = epoch.link
-        if epoch.reading:
-            return ProtocolError(f"{mine} has a connection from {theirs} already.")
-        pairs = (
-            ("number of stages", hello.stages, link.stages),
-            ("sender's stage number", hello.from_stage, epoch.prev_stage),
-            ("receiver's stage number", hello.to_stage, link.stage),
-            ("model digest", hello.model[:16], link.model[:16]),
-            (
-                "first layer of the receiver",
-                hello.next_layer,
-                self._me.first_layer if link.stage else 0,
-            ),
-            ("precision", hello.precision, self._me.precision),
-        )
-        for what, they, we in pairs:
-            if they != we:
-                return ProtocolError(
-                    f"{mine} and {theirs} do not fit: the {what} is {we} here and {they} there."
-                )
-        if hello.model != link.model:
-            return ProtocolError(f"{mine} and {theirs} hold shards of different models.")
-        if release(hello.runtime) != release(self._me.runtime):
-            return VersionMismatch(
-                f"{theirs.capitalize()} runs {hello.runtime} (fleetapp {hello.app}), "
-                f"{mine.lower()} runs {self._me.runtime} (fleetapp {__version__})."
-            )
-        return None
-
-    def _name(self, link: Link) -> str:
-        return f"Stage {link.stage} (device {self._me.device_id})"
+    def _mine(self, epoch: _Epoch) -> str:
+        return name_of(self._me, epoch.link)
 
     # -- receiving -------------------------------------------------------------------------
 
@@ -462,12 +350,8 @@ class Ring:
 
     def _lost(self, epoch: _Epoch, exc: FleetError) -> LinkLost:
         error = ChainBroken(
-            f"Stage {epoch.prev_stage} (device {epoch.before.device_id}) left the chain: "
-            f"{exc.message}"
+            f"{capital(name_of_previous(epoch.link))} left the chain: {exc.message}"
         )
-        return LinkLost(epoch.link.epoch, error, epoch.prev_stage, epoch.before.device_id)
-
-
-def release(runtime: str) -> str:
-    """The part of a runtime's version that two stages must share: without the build number."""
-    return runtime.split("-", 1)[0].strip()
+        return LinkLost(
+            epoch.link.epoch, error, previous_stage(epoch.link), before(epoch.link).device_id
+        )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetapp.engine.executor.base import Executor
-from fleetapp.errors import ChainBroken, FleetError, Malformed, StaleFrame
+from fleetapp.errors import FleetError, Malformed, RunnerFailed, StaleFrame
 from fleetapp.types import SamplingParams
 from fleetapp.wire.activations import narrow
 from fleetapp.wire.frames import (
@@ -71,7 +71,7 @@ class Worker:
         self.tokens = 0
         self.compute_seconds = 0.0
         self._sample = sample
-        self._device_id = device_id
+        self.device_id = device_id
         self._fast = fast
         self._epoch = 0
         self._stage = 0
@@ -110,7 +110,7 @@ class Worker:
 
         Raises:
             Malformed: a slot appears twice; the sender is broken.
-            ChainBroken: the inference itself failed; nothing can be said of any slot.
+            RunnerFailed: the inference itself failed; nothing can be said of any slot.
         """
         if len({s.slot for s in segments}) != len(segments):
             raise Malformed(f"Step {number} names a slot twice.")
@@ -128,8 +128,8 @@ class Worker:
             return Outcome(tuple(faults))
         except Exception as exc:
             log.exception("inference failed")
-            raise ChainBroken(
-                f"The inference on stage {self._stage} (device {self._device_id}) failed: {exc}"
+            raise RunnerFailed(
+                f"The inference on stage {self._stage} (device {self.device_id}) failed: {exc}"
             ) from exc
         finally:
             self.compute_seconds += time.perf_counter() - started
@@ -163,7 +163,7 @@ class Worker:
             else:
                 sound.append(segment)
                 continue
-            stale = StaleFrame(f"Stage {self._stage} (device {self._device_id}): {reason}.")
+            stale = StaleFrame(f"Stage {self._stage} (device {self.device_id}): {reason}.")
             faults.append(self._fault(number, segment.slot, stale))
         return tuple(sound)
 
@@ -180,7 +180,7 @@ class Worker:
             position = segment.past_len + segment.count
             if not np.isfinite(row.max()):  # the maximum of a row with a NaN is NaN
                 broken = FleetError(
-                    f"Stage {self._stage} (device {self._device_id}) computed no usable numbers "
+                    f"Stage {self._stage} (device {self.device_id}) computed no usable numbers "
                     f"for position {position}.",
                     remedy="Ask again; if it comes back, use --precision exact.",
                 )
@@ -192,7 +192,8 @@ class Worker:
 
     def _dtype(self, hidden: npt.NDArray[np.float32]) -> ActivationType:
         """``f32`` under exact. Under fast ``f16`` if every value of the frame fits it, otherwise
-        ``f32``: an outlier channel must not become infinite. Each step states its own."""
+        ``f32``: an outlier channel must not become infinite. Each step states its own.
+        """
         if not self._fast:
             return "f32"
         peak = max(float(hidden.max()), -float(hidden.min()))
@@ -202,7 +203,7 @@ class Worker:
         return Fault(
             epoch=self._epoch,
             stage=self._stage,
-            device=self._device_id,
+            device=self.device_id,
             code=error.code,
             message=error.message,
             step=step,
@@ -213,4 +214,5 @@ class Worker:
 def _rows_of(segments: tuple[Segment, ...], kept: tuple[Segment, ...], inputs: Inputs) -> Inputs:
     """The rows of the segments that are kept."""
     keep = np.repeat([any(s is k for k in kept) for s in segments], [s.count for s in segments])
-    return inputs[keep]
+    kept_rows: Inputs = inputs[keep]
+    return kept_rows

@@ -1,0 +1,320 @@
+"""The generation loop: requests in, frames around the ring, text out.
+
+One thread owns everything here. It reacts to events (``handle``) and begins at most one frame at
+a time (``pump``), so that a cancel or a new request is seen between any two inferences. While a
+frame travels, the text of the tokens before it is decoded and sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetapp.engine import pipe
+from fleetapp.engine.neighbours import after, name_of_next, next_stage
+from fleetapp.engine.prompts import Prepared, TextHost
+from fleetapp.engine.requests import Requests, broken_by
+from fleetapp.engine.scheduler import Closed, Frame, Limits, Scheduler
+from fleetapp.engine.stats import runner_stats
+from fleetapp.engine.transport import (
+    LinkFailed,
+    LinkLost,
+    LinkUp,
+    Received,
+    RingEvent,
+    Transport,
+)
+from fleetapp.engine.worker import Worker
+from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, StaleFrame, from_code
+from fleetapp.wire.frames import Activations, Close, Fault, Open, Ping, Step, Tokens
+from fleetapp.wire.frames import Frame as WireFrame
+
+log = logging.getLogger("fleetapp.engine.head")
+
+PING_SECONDS: Final = 2.0
+
+
+def _draw_seed() -> int:
+    return int.from_bytes(os.urandom(8), "big") >> 1
+
+
+@dataclass(slots=True)
+class _Chain:
+    """One epoch. ``answered`` is when the ring last answered or, owing nothing, was asked."""
+
+    link: pipe.Link
+    scheduler: Scheduler
+    answered: float
+    ping: int | None = None
+
+    @property
+    def alone(self) -> bool:
+        return self.link.stages == 1
+
+    @property
+    def owes(self) -> bool:
+        """The ring has yet to answer a frame or a ping."""
+        return self.ping is not None or bool(self.scheduler.in_flight)
+
+
+class Head:
+    """Serves requests over one chain, epoch after epoch.
+
+    Every Generate gets exactly one Finished. When the chain breaks, all requests end with
+    ``chain_broken``, and those that come before the next link are refused at once.
+
+    Args:
+        worker: stage 0.
+        transport: this runner's hops.
+        text: tokenizer; only ``stream`` is used here.
+        submit: hands a request to the tokenizer's thread under a ticket; its Prepared comes
+            back through ``handle``.
+        out: writes to the agent.
+        eos: every id that ends an answer.
+        step_deadline: seconds without any answer from the ring after which it is broken.
+        slots: the most requests in one running batch.
+        clock: monotonic seconds.
+        entropy: draws a seed for requests that bring none.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        transport: Transport,
+        text: TextHost,
+        submit: Callable[[int, pipe.Generate], None],
+        out: Callable[[pipe.FromRunner], None],
+        *,
+        eos: frozenset[int],
+        step_deadline: float,
+        slots: int = 32,
+        clock: Callable[[], float] = time.monotonic,
+        entropy: Callable[[], int] = _draw_seed,
+    ) -> None:
+        self._worker = worker
+        self._transport = transport
+        self._out = out
+        self._step_deadline = step_deadline
+        self._slots = slots
+        self._clock = clock
+        self._forming: pipe.Link | None = None
+        self._chain: _Chain | None = None
+        self._generation = 0
+        self._requests = Requests(
+            text, submit, out, self._give_back, eos=eos, clock=clock, entropy=entropy
+        )
+
+    def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
+        """React to a message of the agent, an event of the ring, or a tokenised prompt."""
+        match event:
+            case Received(frame, _):
+                self._receive(frame)
+            case Prepared():
+                self._requests.prepared(event)
+            case pipe.Generate():
+                self._requests.generate(event)
+            case pipe.Cancel(request_id):
+                self._requests.cancel(request_id)
+            case pipe.QueryStats():
+                self._stats()
+            case pipe.Link():
+                self._form(event)
+            case pipe.Unlink():
+                self._leave(FleetUnavailable("This model is not being served now."))
+                self._transport.unlink()
+            case LinkUp(epoch) if self._forming is not None and self._forming.epoch == epoch:
+                self._live(self._forming)
+            case LinkFailed(epoch, error) if self._forming and self._forming.epoch == epoch:
+                self._forming = None
+                self._out(pipe.Failed(error.code, error.message, error.remedy))
+            case LinkLost(epoch, error, stage, device) if self._chain is not None:
+                if self._chain.link.epoch == epoch:
+                    self._break(self._chain, error, stage, device)
+            case _:
+                log.debug("%s is of no concern now", type(event).__name__)
+
+    def pump(self) -> bool:
+        """Begin one frame if there is one, then say what became safe to say.
+
+        Call it only when every event at hand has been handled: an answer that lies in the
+        queue must not be counted as missing.
+
+        Returns:
+            Whether there may be another frame to begin at once.
+        """
+        if self._chain is not None and not self._chain.alone:
+            self._watch(self._chain)
+        busy = self._chain is not None and self._launch_next(self._chain)
+        self._requests.say()
+        return busy
+
+    def wait_seconds(self) -> float | None:
+        """How long ``pump`` need not be called if no event comes."""
+        chain = self._chain
+        if chain is None or chain.alone:
+            return None
+        due = chain.answered + (self._step_deadline if chain.owes else PING_SECONDS)
+        return max(0.0, due - self._clock())
+
+    # -- the chain -------------------------------------------------------------------------
+
+    def _form(self, link: pipe.Link) -> None:
+        self._leave(
+            ChainBroken("The chain is being formed anew.", remedy="Ask again in a few seconds.")
+        )
+        self._forming = link
+        self._worker.reset(link.epoch, link.stage)
+        self._transport.link(link)
+
+    def _live(self, link: pipe.Link) -> None:
+        info = self._worker.executor.info
+        limits = Limits(
+            kv_blocks=min(link.kv_blocks, info.capacity_tokens // link.block_size),
+            block_size=link.block_size,
+            frames=link.stages,
+            slots=self._slots,
+        )
+        scheduler = Scheduler(limits, first_generation=self._generation)
+        self._forming = None
+        self._chain = _Chain(link, scheduler, self._clock())
+        self._requests.serve(scheduler, min(info.max_context, limits.tokens))
+        self._out(pipe.Linked(link.epoch))
+
+    def _leave(self, reason: FleetError) -> None:
+        """End all requests and drop every slot; nothing is sent to a ring any more."""
+        if self._chain is not None:
+            self._generation = self._chain.scheduler.last_generation
+        self._chain = self._forming = None
+        self._requests.shut(reason)
+        self._worker.reset(0, 0)
+
+    def _break(self, chain: _Chain, error: FleetError, stage: int, device: str) -> None:
+        log.error("chain fault: %s", error.message)
+        self._leave(broken_by(error))
+        self._transport.unlink()
+        fault = pipe.ChainFault(chain.link.epoch, error.code, error.message, stage, device)
+        self._out(fault)
+
+    def _watch(self, chain: _Chain) -> None:
+        """Notice a ring that has fallen silent; ask it when nothing else would."""
+        now = self._clock()
+        silent = now - chain.answered
+        if chain.owes:
+            if silent >= self._step_deadline:
+                self._silent(chain)
+        elif silent >= PING_SECONDS:
+            chain.answered, chain.ping = now, int(now * 1e6)
+            self._send(Ping(chain.link.epoch, chain.ping))
+
+    def _silent(self, chain: _Chain) -> None:
+        steps = chain.scheduler.in_flight
+        what = f"step {steps[0]}" if steps else "a ping"
+        error = ChainBroken(
+            f"No answer to {what} within {self._step_deadline:g} s from the stages after this "
+            f"one, the first of which is {name_of_next(chain.link)}."
+        )
+        self._break(chain, error, next_stage(chain.link), after(chain.link).device_id)
+
+    def _send(self, frame: WireFrame, payload: Activations | None = None) -> None:
+        """To the next stage, if there is one; if it is gone, so is the chain."""
+        chain = self._chain
+        if chain is None or chain.alone:
+            return
+        try:
+            self._transport.send(frame, payload)
+        except (ChainBroken, StaleFrame) as exc:
+            self._break(chain, exc, next_stage(chain.link), after(chain.link).device_id)
+
+    def _give_back(self, closed: Closed) -> None:
+        if self._chain is not None:
+            close = Close(self._chain.link.epoch, closed.slot, closed.generation)
+            self._worker.close(close)
+            self._send(close)
+
+    # -- frames ----------------------------------------------------------------------------
+
+    def _launch_next(self, chain: _Chain) -> bool:
+        if self._chain is not chain:
+            return False
+        frame = chain.scheduler.next_frame()
+        if frame is None:
+            return False
+        for opened in frame.opened:
+            if self._chain is not chain:
+                return False
+            sampling = self._requests.admitted(opened)
+            opening = Open(chain.link.epoch, opened.slot, opened.generation, sampling)
+            self._worker.open(opening)
+            self._send(opening)
+        if self._chain is chain:
+            self._launch(chain, frame)
+        return True
+
+    def _launch(self, chain: _Chain, frame: Frame) -> None:
+        ids = np.array(frame.tokens, dtype=np.int64)
+        owed = chain.owes
+        try:
+            outcome = self._worker.step(frame.step, frame.segments, ids)
+        except FleetError as exc:
+            me = chain.link.stage
+            self._break(chain, exc, me, self._worker.device_id)
+            return
+        for fault in outcome.faults:
+            self._fault(chain, fault)
+        match outcome.frame:
+            case Tokens():
+                self._tokens(chain, outcome.frame)
+            case Step():
+                if not owed:
+                    chain.answered = self._clock()
+                self._send(outcome.frame, outcome.payload)
+
+    def _receive(self, frame: WireFrame) -> None:
+        chain = self._chain
+        epoch = getattr(frame, "epoch", None)
+        if chain is None or epoch != chain.link.epoch:
+            now = "none" if chain is None else chain.link.epoch
+            log.warning("stale_frame: %s of epoch %s, now %s", type(frame).__name__, epoch, now)
+            return
+        match frame:
+            case Tokens():
+                self._tokens(chain, frame)
+            case Ping():
+                if frame.stamp == chain.ping:
+                    chain.answered, chain.ping = self._clock(), None
+            case Fault() if frame.slot >= 0:
+                chain.answered = self._clock()
+                self._fault(chain, frame)
+            case Fault():
+                error = from_code(frame.code, frame.message)
+                self._break(chain, error, frame.stage, frame.device)
+            case _:
+                log.warning("a %s frame has no business at the head", type(frame).__name__)
+
+    def _tokens(self, chain: _Chain, frame: Tokens) -> None:
+        try:
+            completion = chain.scheduler.complete(frame.step, frame.tokens)
+        except StaleFrame as exc:
+            log.warning("stale_frame: %s", exc.message)
+            return
+        chain.answered = self._clock()
+        self._requests.completed(completion)
+
+    def _fault(self, chain: _Chain, fault: Fault) -> None:
+        """One sequence could not go on; the others do."""
+        request_id = chain.scheduler.drop(fault.step, fault.slot)
+        if request_id is not None:
+            self._requests.fail(request_id, from_code(fault.code, fault.message))
+
+    def _stats(self) -> None:
+        running = waiting = 0
+        if self._chain is not None:
+            running = self._chain.scheduler.running
+            waiting = len(self._requests) - running
+        self._out(runner_stats(self._worker, self._transport, running=running, waiting=waiting))

@@ -1,0 +1,193 @@
+"""The requests of a head: taken in, queued, said token by token, ended exactly once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from fleetapp.engine import pipe
+from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusal
+from fleetapp.engine.prompts import Prepared, TextHost
+from fleetapp.engine.scheduler import Closed, Completion, Opened, Scheduler
+from fleetapp.engine.text import StopMatcher
+from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, NoCapacity, StaleFrame
+from fleetapp.types import FinishReason, SamplingParams
+
+log = logging.getLogger("fleetapp.engine.head")
+
+MAX_REQUESTS: Final = 512
+
+
+class Requests:
+    """All requests that have not ended.
+
+    Args:
+        text: makes stream decoders.
+        submit: hands a request to the tokenizer's thread under a ticket.
+        out: writes to the agent.
+        close: called when a request gives its slot back.
+        eos: every id that ends an answer.
+        clock: monotonic seconds.
+        entropy: draws a seed for requests that bring none.
+    """
+
+    def __init__(
+        self,
+        text: TextHost,
+        submit: Callable[[int, pipe.Generate], None],
+        out: Callable[[pipe.FromRunner], None],
+        close: Callable[[Closed], None],
+        *,
+        eos: frozenset[int],
+        clock: Callable[[], float],
+        entropy: Callable[[], int],
+    ) -> None:
+        self._text = text
+        self._submit = submit
+        self._out = out
+        self._close = close
+        self._eos = eos
+        self._clock = clock
+        self._entropy = entropy
+        self._tickets = 0
+        self._answers: dict[str, Answer] = {}
+        self._talkative: dict[str, Answer] = {}
+        self._scheduler: Scheduler | None = None
+        self._context = 0
+        self._shut: FleetError = FleetUnavailable(
+            "This model is not ready yet.", remedy="Try again in a few seconds."
+        )
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def serve(self, scheduler: Scheduler, context: int) -> None:
+        """The chain is live: from now on requests are taken, ``context`` positions each."""
+        self._scheduler, self._context = scheduler, context
+
+    def shut(self, error: FleetError) -> None:
+        """End everything with this error and refuse what comes until ``serve``."""
+        self._shut = error
+        for answer in list(self._answers.values()):
+            self._end(answer, "error", error)
+        self._scheduler = None
+
+    def generate(self, request: pipe.Generate) -> None:
+        """Take a request in, or refuse it at once."""
+        if request.request_id in self._answers:
+            log.error("a second request %s was ignored", request.request_id)
+            return
+        try:
+            if self._scheduler is None:
+                raise self._shut
+            if len(self._answers) >= MAX_REQUESTS:
+                raise NoCapacity(
+                    f"{len(self._answers)} requests are running or waiting already.",
+                    remedy="Try again later.",
+                )
+            check_sampling(request.sampling)
+            stops = StopMatcher(request.sampling.stop)
+        except FleetError as exc:
+            self._out(refusal(request.request_id, exc))
+            return
+        self._tickets += 1
+        answer = Answer(self._tickets, request, self._text.stream(), stops, self._clock())
+        self._answers[request.request_id] = answer
+        self._submit(answer.ticket, request)
+
+    def prepared(self, event: Prepared) -> None:
+        """A prompt was tokenised: check that it fits, before any computing, and queue it."""
+        request_id = event.request_id
+        answer = self._answers.get(request_id)
+        if answer is None or answer.ticket != event.ticket or self._scheduler is None:
+            return  # ended meanwhile
+        try:
+            if event.error is not None:
+                raise event.error
+            answer.prompt_tokens = len(event.ids)
+            asked = answer.request.sampling.max_tokens
+            answer.budget = answer_budget(len(event.ids), asked, self._context)
+            self._scheduler.add(request_id, event.ids, answer.budget)
+        except FleetError as exc:
+            self._end(answer, "error", exc)
+            return
+        self._out(pipe.Started(request_id, answer.prompt_tokens))
+
+    def cancel(self, request_id: str) -> None:
+        """End a request wherever it is; one that has ended is not an error."""
+        answer = self._answers.get(request_id)
+        if answer is not None:
+            self._end(answer, "cancelled")
+
+    def fail(self, request_id: str, error: FleetError) -> None:
+        """End one request with an error; the others go on."""
+        answer = self._answers.get(request_id)
+        if answer is not None:
+            self._end(answer, "error", error)
+
+    def admitted(self, opened: Opened) -> SamplingParams:
+        """A request got its slot; returns its settings with a seed."""
+        answer = self._answers[opened.request_id]
+        answer.admitted = self._clock()
+        sampling = answer.request.sampling
+        seed = self._entropy() if sampling.seed is None else sampling.seed
+        # The last stage needs nothing of how an answer ends.
+        return msgspec.structs.replace(sampling, seed=seed, stop=(), max_tokens=answer.budget)
+
+    def completed(self, completion: Completion) -> None:
+        """Take the tokens of one frame; requests that reached their end do so now."""
+        now = self._clock()
+        for chosen in completion.chosen:
+            answer = self._answers.get(chosen.request_id)
+            if answer is None:
+                continue  # giving back another's slot found the chain broken
+            ends = chosen.token in self._eos and not answer.request.sampling.ignore_eos
+            answer.commit(chosen.token, now, silent=ends)
+            if ends:
+                self._end(answer, "stop")
+            elif answer.tokens >= answer.budget:
+                self._end(answer, "length")
+            elif answer.request.sampling.stop:
+                self._say(answer)
+            else:
+                self._talkative[chosen.request_id] = answer
+        for request_id in completion.lost:
+            self.fail(request_id, StaleFrame("The last stage sent no token for this request."))
+
+    def say(self) -> None:
+        """Send the text of tokens taken since the last call."""
+        talkative, self._talkative = self._talkative, {}
+        for request_id, answer in talkative.items():
+            if self._answers.get(request_id) is answer:
+                self._say(answer)
+
+    def _say(self, answer: Answer) -> None:
+        delta = answer.say()
+        if answer.stops.stopped:
+            if delta is not None:
+                self._out(delta)
+            self._end(answer, "stop")
+        elif delta is not None:
+            self._out(delta)
+
+    def _end(self, answer: Answer, reason: FinishReason, error: FleetError | None = None) -> None:
+        """Exactly once per request: forget it, give its slot back, say the rest and Finished."""
+        del self._answers[answer.request_id]
+        self._talkative.pop(answer.request_id, None)
+        if self._scheduler is not None:
+            closed = self._scheduler.finish(answer.request_id)
+            if closed is not None:
+                self._close(closed)
+        if (delta := answer.last_words()) is not None:
+            self._out(delta)
+        if answer.stops.stopped and reason == "length":
+            reason = "stop"
+        self._out(answer.finished(reason, self._clock(), error))
+
+
+def broken_by(error: FleetError) -> ChainBroken:
+    """What requests hear when the chain broke for this reason."""
+    return ChainBroken(error.message)
