@@ -1,0 +1,111 @@
+"""Surroundings of a chain that behave like a hub with honest members, without any network."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fleetapp.fleet.control import (
+    Assign,
+    FaultReport,
+    FromHub,
+    LinkStage,
+    Release,
+    Signed,
+    StageStatus,
+)
+from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.state import Wanted
+from fleetapp.types import ChainId, DeviceId, LayerRange
+
+GIB = 2**30
+
+
+class FakeHub:
+    """Members answer an Assign with ready and a LinkStage with linked, unless told otherwise."""
+
+    def __init__(self, *names: str, layers: int = 12, stages: int = 0) -> None:
+        self.nodes = {n: self._candidate(n, i) for i, n in enumerate(names)}
+        self.layers = layers
+        self.epoch = 0
+        self.assigned: list[tuple[str, Assign]] = []
+        self.linked: list[tuple[str, LinkStage]] = []
+        self.released: list[tuple[str, str]] = []
+        self.broken_loads: set[str] = set()
+        self.changes = asyncio.Event()
+        self.keeper = ChainKeeper(ChainId("c"), Wanted("m", "exact", stages), self)
+
+    def _candidate(self, name: str, session: int) -> Candidate:
+        return Candidate(
+            device_id=DeviceId(name),
+            name=name,
+            spki=f"spki-{name}",
+            hosts=("127.0.0.1",),
+            memory_free=8 * GIB,
+            coordinator=name == "hub",
+            session=session,
+        )
+
+    # what a chain asks
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        return tuple(self.nodes.values())
+
+    async def cost(self, model_id: str) -> ModelCost:
+        return ModelCost((10,) * self.layers, 5, 5, 1)
+
+    async def shard(self, model_id: str, layers: LayerRange) -> Shard:
+        return Shard(Signed(b"", b"", ""), "digest")
+
+    async def send(self, device_id: DeviceId, message: FromHub) -> None:
+        if isinstance(message, Assign):
+            self.assigned.append((device_id, message))
+            phase = "failed" if device_id in self.broken_loads else "ready"
+            self._later(device_id, message.assignment, phase)
+        elif isinstance(message, LinkStage):
+            self.linked.append((device_id, message))
+            self._later(device_id, message.assignment, "linked", message.epoch)
+        elif isinstance(message, Release):
+            self.released.append((device_id, message.assignment))
+
+    def next_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
+
+    def changed(self) -> None:
+        self.changes.set()
+
+    # what tests do
+
+    def _later(self, device: DeviceId, assignment: str, phase: str, epoch: int = 0) -> None:
+        status = StageStatus(
+            assignment=assignment,
+            phase=phase,
+            epoch=epoch,
+            port=1,
+            blocks=10,
+            block_size=32,
+            max_context=320,
+            code="runner_failed" if phase == "failed" else "",
+            message="boom" if phase == "failed" else "",
+        )
+        asyncio.get_running_loop().call_soon(self.keeper.on_status, device, status)
+
+    def lose(self, name: str) -> None:
+        del self.nodes[name]
+        self.keeper.on_lost(DeviceId(name), name)
+
+    def come_back(self, name: str, session: int) -> None:
+        self.nodes[name] = self._candidate(name, session)
+        self.keeper.nodes_changed()
+
+    def runner_dies(self, name: str) -> None:
+        assignment = next(a.assignment for d, a in reversed(self.assigned) if d == name)
+        fault = FaultReport(assignment, self.epoch, "runner_failed", "it died", name, True)
+        self.keeper.on_fault(DeviceId(name), fault)
+
+    async def until(self, state: str, deadline: float = 5.0) -> None:
+        async with asyncio.timeout(deadline):
+            while self.keeper.state != state:
+                self.changes.clear()
+                await self.changes.wait()
