@@ -13,6 +13,8 @@ import unicodedata
 from dataclasses import dataclass, field
 
 from fleetapp.errors import BadJoinCode
+from fleetapp.fleet.keys import fleet_id_of
+from fleetapp.types import FleetId
 
 PREFIX = "FLEET"
 HASH_BYTES = 16
@@ -39,6 +41,11 @@ class JoinCode:
     """First 16 bytes of the SHA-256 of the authority's SubjectPublicKeyInfo."""
     secret: bytes = field(repr=False)
     """10 random bytes; the hub keeps only their hash."""
+
+    @property
+    def fleet_id(self) -> FleetId:
+        """The fleet it is for: 16 bytes of hash hold more than an id shows."""
+        return fleet_id_of(self.spki_prefix.hex())
 
 
 def new(authority_spki: str) -> JoinCode:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from fleetapp.errors import BadSignature, NotAMember
+from fleetapp.fleet import keys
 from fleetapp.fleet.control import Signed
 from fleetapp.fleet.membership import Member, Membership, verify_membership
 from fleetapp.types import Role
@@ -26,6 +27,7 @@ class TrustList:
 
     def __init__(self, authority_public: bytes, initial: Signed | None = None) -> None:
         self._authority = authority_public
+        self.fleet_id = keys.fleet_id_of(keys.spki_hash(authority_public))
         self._lock = threading.Lock()
         self._membership: Membership | None = None
         self._signed: Signed | None = None
@@ -95,10 +97,31 @@ class TrustList:
 
         return stop
 
+    def find(self, spki: str | None) -> Member | None:
+        """The member with this key, revoked or not."""
+        with self._lock:
+            return self._by_spki.get(spki or "")
+
+    def coordinators(self) -> tuple[Member, ...]:
+        """Active members that run the hub."""
+        with self._lock:
+            members = tuple(self._by_spki.values())
+        return tuple(m for m in members if m.state == "active" and "coordinator" in m.roles)
+
+    def verify(self, signed: Signed, *roles: Role) -> Member:
+        """The active member (with one of ``roles``, if any) that signed exactly these bytes.
+
+        Raises:
+            NotAMember: the signer is none, or has no such role.
+            BadSignature: it did not sign these bytes.
+        """
+        member = self.require(signed.signer, *roles)
+        keys.verify(signed.payload, signed.signature, member.spki, member.public_key)
+        return member
+
     def allows(self, spki: str | None) -> bool:
         """Whether the key is an active member's."""
-        with self._lock:
-            member = self._by_spki.get(spki or "")
+        member = self.find(spki)
         return member is not None and member.state == "active"
 
     def require(self, spki: str | None, *roles: Role) -> Member:

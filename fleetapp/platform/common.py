@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]  # its stubs are a package of their own
+import psutil
 
 from fleetapp.errors import ReadOnly
 from fleetapp.platform.files import storage_error

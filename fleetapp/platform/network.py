@@ -100,3 +100,19 @@ def rank(raw: Iterable[RawInterface], *, loopback: bool = False) -> tuple[Addres
             key=lambda a: (_ORDER.index(a.kind), a.version),
         )
     )
+
+
+def nearest_first(others: Iterable[str], own: Iterable[Address]) -> tuple[str, ...]:
+    """Addresses of another PC in the order in which to try them from this one.
+
+    What lies in the network of one of our own interfaces comes first (in the order of ``own``),
+    then everything else, self-assigned addresses and others' loopback last.
+    """
+    networks = [ipaddress.ip_network(f"{a.address}/{a.prefix}", strict=False) for a in own]
+
+    def rank_of(text: str) -> tuple[int, int]:
+        ip = ipaddress.ip_address(text.partition("%")[0])
+        near = next((i for i, n in enumerate(networks) if ip in n), len(networks))
+        return (near, 2 if ip.is_loopback else int(ip.is_link_local))
+
+    return tuple(sorted(dict.fromkeys(others), key=rank_of))

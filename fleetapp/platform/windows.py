@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 # the type checker leaves the rest of the file out on other systems
-assert sys.platform == "win32", "fleetapp.platform.windows is imported by windows only"  # noqa: S101
+assert sys.platform == "win32", "fleetapp.platform.windows is imported by windows only"
 
 import ctypes
 import winreg
