@@ -11,6 +11,7 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator
+from importlib import metadata
 
 import aiohttp
 import msgspec
@@ -70,7 +71,6 @@ class Agent:
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
-        self._runtime = ""
         self._pc = PC(
             paths=paths,
             platform=platform,
@@ -80,7 +80,7 @@ class Agent:
             discovery=self._discovery,
             servers=servers,
             name=self._name,
-            runtime=lambda: self._runtime,
+            runtime=lambda: f"OpenVINO {metadata.version('openvino')}",
         )
         self._fleet: InFleet | None = None
         self._busy = asyncio.Lock()
@@ -193,7 +193,13 @@ class Agent:
         async with self._busy:
             self._refuse_if_member()
             await asyncio.to_thread(self._make_fleet, name)
-            await self._enter()
+            try:
+                await self._enter()
+            except FleetError:
+                # A port is taken, say: what cannot be run is not kept.
+                await asyncio.to_thread(self._fleet_store.remove)
+                await asyncio.to_thread(Authority.remove, self._pc.paths, self._pc.platform)
+                raise
             return await self.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:

@@ -197,7 +197,11 @@ class InFleet:
         self._control = await pc.servers.open_control(
             hub, self.trust, self.enrolment.credentials, host, settings.control_port
         )
-        self.api = await pc.servers.open_api(hub, settings.api_host, settings.api_port)
+        try:
+            self.api = await pc.servers.open_api(hub, settings.api_host, settings.api_port)
+        except FleetError:
+            await self._control.close()
+            raise
         self.hub = hub
         await hub.start()
 

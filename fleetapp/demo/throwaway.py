@@ -204,7 +204,7 @@ class ThrowAwayFleet:
         end = time.monotonic() + START_DEADLINE
         while time.monotonic() < end:
             if node.process.returncode is not None:
-                last = node.stderr[-1] if node.stderr else "it said nothing"
+                last = " ".join(node.stderr)[-600:] or "It said nothing."
                 raise RunnerFailed(f"The agent {node.name} ended while starting: {last}")
             try:
                 found = json.loads((node.home / "agent.json").read_text("utf-8"))
