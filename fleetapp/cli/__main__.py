@@ -1,0 +1,5 @@
+import sys
+
+from fleetapp.cli import main
+
+sys.exit(main())

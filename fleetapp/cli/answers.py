@@ -1,0 +1,151 @@
+"""One answer as the terminal sees it: pieces of text, then who served it and how fast."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fleetapp.cli.client import Client, told_error
+from fleetapp.errors import FleetUnavailable, Malformed, NoHub, NotFound
+
+
+@dataclass
+class Answer:
+    """Fills while ``read_answer`` runs. Seconds."""
+
+    model: str
+    text: str = ""
+    finish_reason: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    devices: list[str] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+    first_token: float | None = None
+    total: float = 0.0
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The server's own figure, else tokens over the time since the first of them."""
+        if told := self.timings.get("decode_tokens_per_second"):
+            return told
+        tokens = self.usage.get("completion_tokens", 0)
+        if self.first_token is None or tokens < 2 or self.total <= self.first_token:
+            return None
+        return (tokens - 1) / (self.total - self.first_token)
+
+    def summary(self) -> str:
+        """The line under an answer: which PCs, how fast, how long until the first token."""
+        parts = [" → ".join(self.devices)] if self.devices else []
+        if tokens := self.usage.get("completion_tokens"):
+            parts.append(f"{tokens} tokens")
+        if (speed := self.tokens_per_second) is not None:
+            parts.append(f"{speed:.1f} tok/s")
+        if self.first_token is not None:
+            parts.append(f"first token after {self.first_token:.2f} s")
+        if self.finish_reason == "length":
+            parts.append("cut at its length limit")
+        return " · ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "answer": self.text,
+            "model": self.model,
+            "finish_reason": self.finish_reason,
+            "usage": self.usage,
+            "devices": self.devices,
+            "ttft_ms": None if self.first_token is None else round(self.first_token * 1000, 1),
+            "tokens_per_second": self.tokens_per_second,
+            "timings": self.timings,
+        }
+
+
+def choose_model(client: Client, wanted: str | None) -> str:
+    """``wanted``, or the first model that is ready.
+
+    Raises:
+        NotFound: the fleet serves nothing at all.
+        FleetUnavailable: what it serves is not ready yet.
+    """
+    if wanted:
+        return wanted
+    listed = client.request("GET", "/models")
+    try:
+        models = [(str(m["id"]), _ready(m)) for m in listed["data"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Malformed("The server's list of models makes no sense.") from error
+    for model, ready in models:
+        if ready:
+            return model
+    if models:
+        raise FleetUnavailable(
+            f"The model {models[0][0]} is being prepared.",
+            remedy="'fleetapp fleet status' shows how far it is; try again then.",
+        )
+    raise NotFound(
+        "The fleet serves no model yet.", remedy="Start one with 'fleetapp serve MODEL'."
+    )
+
+
+def _ready(model: Mapping[str, Any]) -> bool:
+    fleet = model.get("fleet")
+    return bool(fleet.get("ready", True)) if isinstance(fleet, dict) else True
+
+
+def read_answer(client: Client, body: Mapping[str, Any], answer: Answer) -> Iterator[str]:
+    """Ask, fill ``answer`` and yield its text piece by piece, exactly as it was sent.
+
+    Raises:
+        FleetError: what the server says, before or within the stream.
+        NoHub: the stream ended without being complete.
+    """
+    begin = time.monotonic()
+    request = {**body, "stream": True, "stream_options": {"include_usage": True}}
+    complete = False
+    for data in client.events("POST", "/chat/completions", request):
+        if data.strip() == "[DONE]":
+            complete = True
+            break
+        piece = _take(data, answer)
+        if piece:
+            if answer.first_token is None:
+                answer.first_token = time.monotonic() - begin
+            answer.text += piece
+            yield piece
+        answer.total = time.monotonic() - begin
+    if not complete and not answer.finish_reason:
+        raise NoHub(
+            "The answer broke off in the middle: the coordinator has gone.",
+            remedy="Ask again; if it stays away, 'fleetapp status' tells more.",
+        )
+
+
+def _take(data: str, answer: Answer) -> str:
+    try:
+        chunk = msgspec.json.decode(data)
+        if chunk.get("error"):
+            raise told_error(chunk["error"])
+        answer.model = str(chunk.get("model") or answer.model)
+        answer.usage = {
+            k: v for k, v in (chunk.get("usage") or answer.usage).items() if type(v) is int
+        }
+        fleet = chunk.get("fleet") or {}
+        answer.devices = [str(d) for d in fleet.get("devices") or answer.devices]
+        answer.timings = {
+            str(k): float(v) for k, v in (fleet.get("timings") or answer.timings).items()
+        }
+        choice = (chunk.get("choices") or [{}])[0]
+        answer.finish_reason = str(choice.get("finish_reason") or answer.finish_reason)
+        return str((choice.get("delta") or {}).get("content") or "")
+    except (
+        msgspec.MsgspecError,
+        RecursionError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:
+        raise Malformed("The server sent an event that makes no sense.") from error
