@@ -124,7 +124,7 @@ class Desktop(QObject):
     def _contribute(self, on: bool) -> None:
         # what is shown is what the agent says, not what was clicked
         self._show_agents_word(self.session.view)
-        self.window.notice.clear()
+        self.window.show_error(None)
         self.session.set_contribute(on).then(lambda _: None, self._refused)
 
     def _show_agents_word(self, view: AgentView) -> None:
@@ -132,7 +132,7 @@ class Desktop(QObject):
         self.window.show_view(view)
 
     def _refused(self, error: FleetError) -> None:
-        self.window.notice.show_error(error)
+        self.window.show_error(error)
         if not self.window.isVisible():
             self.tray.say(self.tr("That did not work"), str(error))
 

@@ -60,6 +60,7 @@ class FleetDialog(QDialog):
             self.column.addWidget(widget)
             widget.hide()
         self.column.addSpacing(theme.GRID)
+        self.column.addStretch(1)
         self.column.addWidget(self.buttons)
 
     def add_field(self, label: str, field: QLineEdit) -> None:

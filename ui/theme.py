@@ -6,6 +6,7 @@ Where the person has asked the system for high contrast, its own style and colou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt
@@ -137,16 +138,33 @@ def _sheet(c: Colours) -> str:
     QPushButton:disabled, QPushButton:default:disabled {{
         background: {c.window}; color: {c.muted}; border-color: {c.line};
     }}
+    QCheckBox {{ spacing: 8px; }}
+    QCheckBox::indicator {{
+        width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 3px;
+        background: {c.field};
+    }}
+    QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {c.accent}; }}
+    QCheckBox::indicator:checked {{
+        background: {c.accent}; border-color: {c.accent}; image: url("{_icon_path(c, "tick")}");
+    }}
     QProgressBar {{
         background: {c.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px;
     }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: 3px; }}
     QMenu {{ background: {c.card}; border: 1px solid {c.line}; padding: 4px 0; }}
-    QMenu::item {{ padding: 6px 24px; color: {c.text}; }}
+    QMenu::item {{ padding: 6px 24px 6px 32px; color: {c.text}; }}
+    QMenu::icon {{ padding-left: 8px; margin-left: 8px; }}
+    QMenu::indicator {{ left: 8px; width: 16px; height: 16px; }}
+    QMenu::indicator:checked {{ image: url("{_icon_path(c, "check")}"); }}
     QMenu::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
     QMenu::item:disabled {{ color: {c.muted}; background: transparent; }}
     QMenu::separator {{ height: 1px; background: {c.line}; margin: 4px 8px; }}
     """
+
+
+def _icon_path(c: Colours, name: str) -> str:
+    scheme = "dark" if c is DARK else "light"
+    return str(files("resources") / "icons" / f"{name}-{scheme}.svg").replace("\\", "/")
 
 
 def heading(label: QLabel, factor: float = 1.4) -> QLabel:

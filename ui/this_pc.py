@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from fleetapp.errors import FleetError
 from fleetapp.types import AssignmentView, LocalStatus, Role
 from ui import theme, words
 from ui.actions import Actions
@@ -49,14 +50,15 @@ class ThisPcWindow(QWidget):
         self._column.addLayout(self._header())
         self.notice = Notice()
         self._column.addWidget(self.notice)
-        self.start_button = QPushButton(self.tr("&Start the agent"))
-        self.start_button.clicked.connect(actions.start_agent.trigger)
-        self._column.addWidget(self.start_button, 0, Qt.AlignmentFlag.AlignLeft)
+        self._start = QPushButton(self.tr("&Start the agent"))
+        self._start.clicked.connect(actions.start_agent.trigger)
+        self._column.addWidget(self._start, 0, Qt.AlignmentFlag.AlignLeft)
         self._fleet = self._fleet_card()
         self._no_fleet = self._no_fleet_card()
         self._work = self._work_card()
         self._api = self._api_card()
-        for card in (self._no_fleet, self._fleet, self._work, self._api):
+        self._cards = (self._no_fleet, self._fleet, self._work, self._api)
+        for card in self._cards:
             self._column.addWidget(card)
         self._column.addStretch(1)
 
@@ -67,7 +69,10 @@ class ThisPcWindow(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._scroll)
-        self._shape: object = None
+        self._shape: list[bool] = []
+        # once the layout has taken in what was shown and hidden
+        self._fit_later = QTimer(self, singleShot=True, interval=0)
+        self._fit_later.timeout.connect(self._fit)
         self.show_view(AgentView())
 
     def show_view(self, view: AgentView) -> None:
@@ -76,14 +81,22 @@ class ThisPcWindow(QWidget):
         self._headline.setText(words.headline(view))
         self._reason.setText(words.reason(view))
         status = view.status
-        self.start_button.setVisible(view.link == "stopped")
+        self._start.setVisible(view.link == "stopped")
         self._no_fleet.setVisible(status is not None and not view.joined)
         for card in (self._fleet, self._work):
             card.setVisible(view.joined)
         self._api.setVisible(status is not None and bool(status.api_url))
         if status is not None:
             self._show_status(status)
-        self._fit((view.link, view.joined, len(self._rows), bool(status and status.api_url)))
+        self._fit_later.start()
+
+    def show_error(self, error: FleetError | None) -> None:
+        """Say why the last thing asked for was refused, or nothing any more."""
+        if error is None:
+            self.notice.clear()
+        else:
+            self.notice.show_error(error)
+        self._fit_later.start()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Only hides; the owner decides whether the app goes on in the tray."""
@@ -203,14 +216,16 @@ class ThisPcWindow(QWidget):
         )
         return card
 
-    def _fit(self, shape: object) -> None:
+    def _fit(self) -> None:
         """Grow or shrink to the content when its parts change, never while bytes tick."""
+        parts = (self._start, self.notice, *self._cards)
+        shape = [part.isHidden() for part in parts]
+        shape += [row.bar.isHidden() for row in self._rows.values()]
         if shape == self._shape:
             return
         self._shape = shape
-        layout = self._column
-        layout.activate()
-        height = layout.heightForWidth(WIDTH) if layout.hasHeightForWidth() else 0
-        height = max(height, layout.sizeHint().height() if not height else 0)
+        self._column.activate()
+        height = self._column.totalHeightForWidth(max(self.width(), WIDTH))
+        room = self.screen().availableSize().height() - 6 * theme.GRID
         self.setMinimumWidth(WIDTH - 8 * theme.GRID)
-        self.resize(max(self.width(), WIDTH), min(height, self.screen().availableSize().height()))
+        self.resize(max(self.width(), WIDTH), min(height, room))

@@ -24,7 +24,7 @@ class AssignmentRow(QWidget):
         self.progress = text_label(muted=True)
         self.bar = QProgressBar(textVisible=False)
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(0, theme.GRID // 2, 0, 0)
         column.setSpacing(theme.GRID // 2)
         column.addWidget(self.name)
         column.addWidget(self.bar)
