@@ -124,6 +124,8 @@ def serve(
         output.print_json(chain)
         return
     click.echo(f"{output.one_line(chain.model)}: {chain.state}. {output.one_line(chain.reason)}")
+    if chain.plan:
+        click.echo(output.one_line(chain.plan))
     if chain.assignments:
         print_assignments(chain.assignments)
 

@@ -140,6 +140,8 @@ def _print_chain(chain: ChainView) -> None:
         f"\n{output.one_line(chain.model)} ({chain.precision}): {chain.state}, "
         f"{chain.running} running, {chain.waiting} waiting. {output.one_line(chain.reason)}"
     )
+    if chain.plan:
+        click.echo(output.one_line(chain.plan))
     if chain.assignments:
         print_assignments(chain.assignments)
 
