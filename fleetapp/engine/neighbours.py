@@ -23,6 +23,8 @@ class Self(msgspec.Struct, frozen=True):
 
     device_id: str
     fleet: str
+    model: str
+    """Digest of the model manifest."""
     first_layer: int
     """0 on a head, which is also what the return hop announces."""
     precision: str

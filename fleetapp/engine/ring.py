@@ -145,15 +145,23 @@ class Ring:
         """Leave the ring of any epoch before and form this one; the outcome is an event."""
         epoch = _Epoch(link)
         self._replace(epoch)
-        if link.stages == 1:
-            self._post(LinkUp(link.epoch))
-            return
-        if link.prev is None or link.next is None:
+        if (error := self._cannot(link)) is not None:
             self._replace(None, only=epoch)
-            error = ProtocolError(f"The link of stage {link.stage} does not name both neighbours.")
             self._post(LinkFailed(link.epoch, error))
-            return
-        self._start(lambda: self._form(epoch), f"ring-form-{link.epoch}")
+        elif link.stages == 1:
+            self._post(LinkUp(link.epoch))
+        else:
+            self._start(lambda: self._form(epoch), f"ring-form-{link.epoch}")
+
+    def _cannot(self, link: Link) -> FleetError | None:
+        if link.model != self._me.model:
+            return ProtocolError(
+                f"{capital(self._name(link))} holds a shard of model {self._me.model}, the chain "
+                f"is of model {link.model}."
+            )
+        if link.stages > 1 and (link.prev is None or link.next is None):
+            return ProtocolError(f"The link of stage {link.stage} does not name both neighbours.")
+        return None
 
     def unlink(self) -> None:
         """Close both hops; no more events of that epoch but those posted already."""
@@ -249,7 +257,7 @@ class Ring:
             except (FleetUnavailable, PeerClosed, PeerTimeout) as exc:
                 if time.monotonic() + _RETRY_PAUSE >= until:
                     raise PeerTimeout(
-                        f"{capital(self._mine(epoch))} could not link to {name_of_next(link)} "
+                        f"{capital(self._name(epoch.link))} could not link to {name_of_next(link)} "
                         f"within {link.deadline:g} s: {exc.message}"
                     ) from exc
                 if epoch.stop.wait(_RETRY_PAUSE):
@@ -260,7 +268,7 @@ class Ring:
     def _expect_peer(self, spki: str, epoch: _Epoch) -> str:
         if spki != after(epoch.link).spki:
             raise TrustError(
-                f"{capital(self._mine(epoch))} reached key {spki[:16]} where "
+                f"{capital(self._name(epoch.link))} reached key {spki[:16]} where "
                 f"{name_of_next(epoch.link)} with key {after(epoch.link).spki[:16]} should be.",
                 remedy="Link the chain again with the device's present address.",
             )
@@ -278,7 +286,7 @@ class Ring:
         if refused is not None:
             raise refused
         raise PeerTimeout(
-            f"{capital(name_of_previous(epoch.link))} did not connect to {self._mine(epoch)} "
+            f"{capital(name_of_previous(epoch.link))} did not connect to {self._name(epoch.link)} "
             f"within {epoch.link.deadline:g} s.",
             remedy="Check that the device is on and that its firewall lets fleetapp out.",
         )
@@ -327,8 +335,8 @@ class Ring:
             ok=False, protocol=PROTOCOL_VERSION, code=error.code, reason=error.message
         )
 
-    def _mine(self, epoch: _Epoch) -> str:
-        return name_of(self._me, epoch.link)
+    def _name(self, link: Link) -> str:
+        return name_of(self._me, link)
 
     # -- receiving -------------------------------------------------------------------------
 

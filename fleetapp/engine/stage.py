@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from fleetapp.engine import pipe
 from fleetapp.engine.neighbours import after, next_stage
+from fleetapp.engine.prompts import Prepared
 from fleetapp.engine.stats import runner_stats
 from fleetapp.engine.transport import (
     LinkFailed,
@@ -50,7 +51,7 @@ class Stage:
         self._link: pipe.Link | None = None
         self._up = False
 
-    def handle(self, event: pipe.ToRunner | RingEvent) -> None:
+    def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
         """React to a message of the agent or an event of the ring."""
         match event:
             case Received(frame, payload):

@@ -32,7 +32,10 @@ from fleetapp.wire.frames import (
 log = logging.getLogger("fleetapp.engine.worker")
 
 Sampler = Callable[[npt.NDArray[np.float32], SamplingParams, int], int]
-"""Chooses a token from one row of logits ``[vocab]`` for a position of its sequence."""
+"""Chooses a token from one row of logits ``[vocab]`` for a position of its sequence.
+
+Raises FleetError if the row holds nothing to choose from; that hurts its sequence only.
+"""
 
 Inputs = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
@@ -178,15 +181,11 @@ class Worker:
         asked = [s for s in segments if s.sample]
         for segment, row in zip(asked, logits, strict=True):
             position = segment.past_len + segment.count
-            if not np.isfinite(row.max()):  # the maximum of a row with a NaN is NaN
-                broken = FleetError(
-                    f"Stage {self._stage} (device {self.device_id}) computed no usable numbers "
-                    f"for position {position}.",
-                    remedy="Ask again; if it comes back, use --precision exact.",
-                )
-                faults.append(self._fault(number, segment.slot, broken))
+            try:
+                token = self._sample(row, self._slots[segment.slot].sampling, position)
+            except FleetError as exc:
+                faults.append(self._fault(number, segment.slot, exc))
                 continue
-            token = self._sample(row, self._slots[segment.slot].sampling, position)
             chosen.append(SampledToken(segment.slot, segment.generation, position, token))
         return tuple(chosen)
 

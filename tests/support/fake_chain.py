@@ -1,0 +1,233 @@
+"""A whole chain in one thread: real head, real stages, real codec, hops that are queues.
+
+Nothing happens until ``turn`` (or ``settle``) lets one queue deliver one event, so a test can
+try any interleaving, hold a hop back, or cut it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fleetapp.engine import pipe
+from fleetapp.engine.head import Head
+from fleetapp.engine.prompts import Prepared, prompt_ids
+from fleetapp.engine.sampling import sample
+from fleetapp.engine.stage import Stage
+from fleetapp.engine.text import as_fleet_error
+from fleetapp.engine.transport import LinkLost, LinkUp, Received
+from fleetapp.engine.worker import Worker
+from fleetapp.errors import ChainBroken
+from fleetapp.types import SamplingParams
+from fleetapp.wire import codec
+from fleetapp.wire.frames import Frame
+from tests.support.fake_executor import EOS, VOCAB, FakeExecutor, split
+from tests.support.fake_text import ByteText
+
+
+class Hop:
+    """One direction of the ring; frames lie in it as bytes."""
+
+    def __init__(self) -> None:
+        self.frames: deque[bytes] = deque()
+        self.cut = False
+
+
+class FakeTransport:
+    """Satisfies ``transport.Transport`` for stage ``index`` of a FakeChain."""
+
+    def __init__(self, chain: FakeChain, index: int) -> None:
+        self._chain = chain
+        self._index = index
+        self.linked: pipe.Link | None = None
+        self.sent_bytes = 0
+        self.received_bytes = 0
+
+    def link(self, link: pipe.Link) -> None:
+        self.linked = link
+        self._chain.events[self._index].append(LinkUp(link.epoch))
+
+    def unlink(self) -> None:
+        self.linked = None
+
+    def send(self, frame: Frame, payload: Any = None) -> None:
+        hop = self._chain.hops[self._index]
+        if hop.cut or self.linked is None:
+            raise ChainBroken(f"Stage {self._index + 1} (device d{self._index + 1}) is gone.")
+        message = b"".join(codec.encode(frame, None if payload is None else payload.data))
+        self.sent_bytes += len(message)
+        hop.frames.append(message)
+
+
+class FakeChain:
+    """``stages`` stages of the tiny model.
+
+    Args:
+        before: given to stage 1's executor (stage 0's if it is alone).
+    """
+
+    def __init__(
+        self,
+        stages: int = 3,
+        *,
+        blocks: int = 64,
+        block_size: int = 8,
+        max_context: int = 256,
+        slots: int = 32,
+        fast: bool = False,
+        before: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.stages = stages
+        self.now = 100.0
+        self.epoch = 0
+        self.sent: list[pipe.FromRunner] = []
+        self.stage_sent: list[list[pipe.FromRunner]] = [[] for _ in range(stages)]
+        self.hops = [Hop() for _ in range(stages)]
+        self.events: list[deque[Any]] = [deque() for _ in range(stages)]
+        self.jobs: deque[tuple[int, pipe.Generate]] = deque()
+        self.executors = [
+            FakeExecutor(
+                *layers,
+                blocks=blocks,
+                block_size=block_size,
+                max_context=max_context,
+                before=before if i == min(1, stages - 1) else None,
+            )
+            for i, layers in enumerate(split(stages))
+        ]
+        self.blocks, self.block_size = blocks, block_size
+        self.workers = [
+            Worker(e, sample, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
+        ]
+        self.transports = [FakeTransport(self, i) for i in range(stages)]
+        seeds = itertools.count(1)
+        self.head = Head(
+            self.workers[0],
+            self.transports[0],
+            ByteText(),
+            lambda ticket, request: self.jobs.append((ticket, request)),
+            self.sent.append,
+            eos=frozenset({EOS}),
+            step_deadline=20.0,
+            slots=slots,
+            clock=lambda: self.now,
+            entropy=lambda: next(seeds),
+        )
+        self.nodes: list[Head | Stage] = [self.head]
+        self.nodes += [
+            Stage(self.workers[i], self.transports[i], self.stage_sent[i].append, device_id=f"d{i}")
+            for i in range(1, stages)
+        ]
+
+    def link(self) -> None:
+        """A new epoch for everybody."""
+        self.epoch += 1
+        for hop in self.hops:
+            hop.frames.clear()
+            hop.cut = False
+        for i, node in enumerate(self.nodes):
+            node.handle(self._link(i))
+        for i, node in enumerate(self.nodes):
+            node.handle(self.events[i].popleft())
+
+    def _link(self, index: int) -> pipe.Link:
+        def peer(i: int) -> pipe.PeerAddress | None:
+            i %= self.stages
+            return None if self.stages == 1 else pipe.PeerAddress(f"d{i}", f"spki{i}", (), 1)
+
+        return pipe.Link(
+            chain="c1",
+            epoch=self.epoch,
+            stage=index,
+            stages=self.stages,
+            model="m",
+            next_layer=split(self.stages)[(index + 1) % self.stages][0],
+            next=peer(index + 1),
+            prev=peer(index - 1),
+            kv_blocks=self.blocks,
+            block_size=self.block_size,
+        )
+
+    def ask(self, request_id: str, prompt: str, **sampling: Any) -> None:
+        """A raw prompt."""
+        params = SamplingParams(**{"max_tokens": 8, **sampling})
+        self.head.handle(pipe.Generate(request_id, params, prompt=prompt))
+
+    def choices(self) -> list[str]:
+        """What could happen next: the tokenizer, the head's pump, or a hop by its number."""
+        found = [f"hop {i}" for i, hop in enumerate(self.hops) if hop.frames and not hop.cut]
+        if self.jobs:
+            found.append("tokenizer")
+        return found
+
+    def turn(self, choice: str) -> None:
+        """Let one thing happen."""
+        if choice == "tokenizer":
+            ticket, request = self.jobs.popleft()
+            try:
+                ids = prompt_ids(request, ByteText(), VOCAB)
+                self.head.handle(Prepared(request.request_id, ticket, ids))
+            except Exception as exc:
+                error = as_fleet_error(exc, "tokenising")
+                self.head.handle(Prepared(request.request_id, ticket, error=error))
+        elif choice == "pump":
+            self.head.pump()
+        else:
+            index = int(choice.split()[1])
+            self.deliver(index)
+
+    def deliver(self, index: int) -> None:
+        """Deliver the oldest frame of a hop to the stage at its end."""
+        message = self.hops[index].frames.popleft()
+        frame, payload = codec.decode(message)
+        target = (index + 1) % self.stages
+        self.transports[target].received_bytes += len(message)
+        if self.transports[target].linked is not None:
+            self.nodes[target].handle(Received(frame, payload))
+
+    def settle(self, limit: int = 100_000) -> None:
+        """Let things happen, oldest hop first, until nothing can."""
+        for _ in range(limit):
+            busy = self.head.pump()
+            choices = self.choices()
+            if choices:
+                self.turn(choices[-1])
+            elif not busy:
+                return
+        raise AssertionError("the chain never settles")
+
+    def lose(self, index: int) -> None:
+        """Stage ``index`` vanishes: its neighbours notice as they would with sockets."""
+        before, after = (index - 1) % self.stages, (index + 1) % self.stages
+        self.hops[before].cut = self.hops[index].cut = True
+        error = ChainBroken(f"Stage {index} (device d{index}) left the chain: closed.")
+        self.nodes[after].handle(LinkLost(self.epoch, error, index, f"d{index}"))
+
+    def finished(self) -> dict[str, pipe.Finished]:
+        """All ends so far; a second one of the same request is an error."""
+        ends = [m for m in self.sent if isinstance(m, pipe.Finished)]
+        assert len({m.request_id for m in ends}) == len(ends)
+        return {m.request_id: m for m in ends}
+
+    def text(self, request_id: str) -> str:
+        """What was shown of an answer."""
+        return "".join(d.text for d in self._deltas(request_id))
+
+    def ids(self, request_id: str) -> list[int]:
+        """All committed tokens of an answer."""
+        return [i for d in self._deltas(request_id) for i in d.token_ids]
+
+    def _deltas(self, request_id: str) -> list[pipe.Delta]:
+        return [m for m in self.sent if isinstance(m, pipe.Delta) and m.request_id == request_id]
+
+    def assert_clean(self) -> None:
+        """No slot, no block, no request is left anywhere."""
+        self.head.handle(pipe.QueryStats())
+        stats = self.sent.pop()
+        assert isinstance(stats, pipe.RunnerStats)
+        assert (stats.running, stats.waiting, stats.open_slots) == (0, 0, 0)
+        for worker in self.workers:
+            assert worker.open_slots == 0
+            assert worker.executor.free_blocks == worker.executor.info.blocks
