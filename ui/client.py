@@ -112,11 +112,20 @@ class Call(QObject):
         self.deleteLater()
 
 
+def _status_of(reply: QNetworkReply) -> int:
+    """Zero before the head of the response has come."""
+    return int(reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute) or 0)
+
+
+def is_success(reply: QNetworkReply) -> bool:
+    """Whether the agent has begun to answer with what was asked for."""
+    return 200 <= _status_of(reply) < 300
+
+
 def reply_error(reply: QNetworkReply) -> FleetError | None:
     """What a finished reply failed with, in the words of whoever refused."""
-    status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
-    if status is not None and int(status) >= 400:
-        return _from_body(int(status), bytes(reply.readAll().data()))
+    if _status_of(reply) >= 400:
+        return _from_body(_status_of(reply), bytes(reply.readAll().data()))
     if reply.error() == QNetworkReply.NetworkError.NoError:
         return None
     if reply.error() in _NOT_THERE:

@@ -42,6 +42,8 @@ class Desktop(QObject):
         session.agent_ended.connect(self._agent_ended)
         self.tray.opened.connect(self.show_window)
         self.tray.absent.connect(self.show_window)
+        # without a tray nothing would be left to bring it back with
+        self.window.may_hide = lambda: self.tray.available
         self.window.closed.connect(self._window_closed)
         self.actions.status.triggered.connect(self.show_window)
         self.actions.this_pc.triggered.connect(self.show_window)
@@ -176,10 +178,7 @@ class Desktop(QObject):
 
     def _window_closed(self) -> None:
         if not self.tray.available:
-            # nothing would be left to bring it back with
             self.quit()
-            if not self._quitting:
-                self.show_window()
         elif not self._settings.value(NOTICE_SHOWN, False, type=bool):
             self._settings.setValue(NOTICE_SHOWN, True)
             self.tray.say(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import hashlib
+import logging
 import os
 import time
 from pathlib import Path
@@ -12,6 +12,8 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from fleetapp.errors import FleetError, ReadOnly
+
+log = logging.getLogger("ui.instance")
 
 RAISE = b"raise\n"
 DEADLINE_MS = 5000
@@ -53,10 +55,8 @@ class SingleInstance(QObject):
         if self._lock.tryLock(0):
             QLocalServer.removeServer(self._name)
             if not self._server.listen(self._name):
-                raise ReadOnly(
-                    f"The desktop app cannot listen for a second start: "
-                    f"{self._server.errorString()}."
-                )
+                # worth running all the same: only a second start will not find this one
+                log.warning("cannot listen for a second start: %s", self._server.errorString())
             return True
         if self._lock.error() != QLockFile.LockError.LockFailedError:
             raise ReadOnly("The state folder of fleetapp cannot be written.")
@@ -104,7 +104,7 @@ class SingleInstance(QObject):
 
 def _socket_name(home: Path) -> str:
     """Short, because a Unix socket's path may have 107 bytes; the folder's own may have more."""
-    who = f"{getpass.getuser()}\0{home.absolute()}".encode()
-    name = f"fleetapp-tray-{hashlib.sha256(who).hexdigest()[:16]}"
+    digest = hashlib.sha256(os.fsencode(home.absolute())).hexdigest()
+    name = f"fleetapp-tray-{digest[:16]}"
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     return f"{runtime}/{name}" if runtime and Path(runtime).is_dir() else name

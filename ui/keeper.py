@@ -69,6 +69,11 @@ class AgentKeeper(QObject):
         """What the last started agent said on its standard error."""
         return self._home / "logs" / "agent-start.log"
 
+    @property
+    def started_pid(self) -> int:
+        """The process of the last attempt, or zero."""
+        return self._process.pid if self._process is not None else 0
+
     def agent_seen(self) -> None:
         """An agent answers."""
         self._given_up = False

@@ -14,7 +14,7 @@ from fleetapp.types import JoinCodeView, LocalStatus
 from ui.client import AgentClient, Call
 from ui.coalesce import Coalescer
 from ui.endpoint import process_alive, read_endpoint
-from ui.keeper import AgentKeeper
+from ui.keeper import DELAYS, AgentKeeper
 from ui.stream import StatusStream
 from ui.view import AgentView
 
@@ -41,12 +41,17 @@ class AgentSession(QObject):
     """After ``quit_agent``: whether the agent is gone."""
 
     def __init__(
-        self, home: Path, agent_command: Sequence[str], parent: QObject | None = None
+        self,
+        home: Path,
+        agent_command: Sequence[str],
+        parent: QObject | None = None,
+        *,
+        delays: Sequence[float] = DELAYS,
     ) -> None:
         super().__init__(parent)
         self.view = AgentView()
         self.client = AgentClient(home, self)
-        self.keeper = AgentKeeper(home, agent_command, self)
+        self.keeper = AgentKeeper(home, agent_command, self, delays=delays)
         self._coalescer = Coalescer(self)
         self._coalescer.passed.connect(self.changed)
         self._stream = StatusStream(self.client, self)

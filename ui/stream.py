@@ -8,7 +8,7 @@ from PySide6.QtNetwork import QNetworkReply
 
 from fleetapp.errors import AgentNotRunning, FleetError, Malformed
 from fleetapp.types import LocalStatus
-from ui.client import AgentClient, reply_error
+from ui.client import AgentClient, is_success, reply_error
 
 SILENCE = 40.0
 """Seconds; the agent sends at least a comment every 15."""
@@ -87,7 +87,8 @@ class StatusStream(QObject):
 
     def _read(self) -> None:
         reply = self._reply
-        if reply is None or reply.error() != QNetworkReply.NetworkError.NoError:
+        # the body of a refusal is read as one when it is complete
+        if reply is None or not is_success(reply):
             return
         try:
             for event in self._parser.feed(bytes(reply.readAll().data())):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
@@ -38,6 +40,8 @@ class ThisPcWindow(QWidget):
     def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._actions = actions
+        self.may_hide: Callable[[], bool] = lambda: True
+        """Asked when the window is about to close."""
         self._rows: dict[tuple[str, int], AssignmentRow] = {}
         self.setWindowTitle(self.tr("This PC"))
         self.setWindowIcon(app_icon())
@@ -69,6 +73,8 @@ class ThisPcWindow(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._scroll)
+        self.setMinimumWidth(WIDTH - 8 * theme.GRID)
+        self.resize(WIDTH, WIDTH // 2)
         self._shape: list[bool] = []
         # once the layout has taken in what was shown and hidden
         self._fit_later = QTimer(self, singleShot=True, interval=0)
@@ -99,8 +105,8 @@ class ThisPcWindow(QWidget):
         self._fit_later.start()
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
-        """Only hides; the owner decides whether the app goes on in the tray."""
-        event.accept()
+        """Only hides, and not even that while it stands in for a missing tray."""
+        event.setAccepted(self.may_hide())
         self.closed.emit()
 
     def _show_status(self, status: LocalStatus) -> None:
@@ -225,7 +231,6 @@ class ThisPcWindow(QWidget):
             return
         self._shape = shape
         self._column.activate()
-        height = self._column.totalHeightForWidth(max(self.width(), WIDTH))
+        height = self._column.totalHeightForWidth(self.width())
         room = self.screen().availableSize().height() - 6 * theme.GRID
-        self.setMinimumWidth(WIDTH - 8 * theme.GRID)
-        self.resize(max(self.width(), WIDTH), min(height, room))
+        self.resize(self.width(), min(height, room))

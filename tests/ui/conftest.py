@@ -1,0 +1,46 @@
+"""Fixtures of the desktop app: a fake agent, and the app connected to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from tests.support.fake_local_api import FakeLocalApi
+from ui.desktop import Desktop
+from ui.session import AgentSession
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A state folder whose path is as awkward as a user's can be."""
+    folder = tmp_path / "José app"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def agent(home: Path) -> Iterator[FakeLocalApi]:
+    fake = FakeLocalApi(home).start()
+    yield fake
+    fake.held.set()
+    fake.stop()
+
+
+@pytest.fixture
+def desktop(qtbot: QtBot, qapp: QApplication, home: Path, agent: FakeLocalApi) -> Iterator[Desktop]:
+    """Connected to ``agent``; would start nothing if it went away."""
+    app = Desktop(AgentSession(home, ["no-such-program"]), home)
+    app.session.keeper.abandon()
+    qtbot.addWidget(app.window)
+    app.session.start()
+    qtbot.waitUntil(lambda: app.session.view.link == "connected")
+    yield app
+    if app.dialog is not None:
+        app.dialog.reject()
+    if app.question is not None:
+        app.question.close()
+    app.stop()
