@@ -1,0 +1,89 @@
+"""What OpenVINO offers on this machine, and memory on its devices."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+from typing import Final
+
+import openvino as ov
+
+from fleetapp.errors import NoCapacity, Unsupported
+
+log = logging.getLogger(__name__)
+
+_DRIVER_PROPERTIES: Final = ("GPU_DRIVER_VERSION", "NPU_DRIVER_VERSION", "DEVICE_ARCHITECTURE")
+
+
+@functools.cache
+def core() -> ov.Core:
+    """The process's one OpenVINO core; stages of one process share its plugins and threads."""
+    return ov.Core()
+
+
+def check_device(device: str) -> None:
+    """Say what there is if ``device`` is not.
+
+    Raises:
+        Unsupported: OpenVINO has no such device here, or cannot page attention on it.
+    """
+    available = core().available_devices
+    # One GPU is listed as GPU, two as GPU.0 and GPU.1; either way of naming is understood.
+    names = {*available, *(d.partition(".")[0] for d in available)}
+    if device.removesuffix(".0") not in names and device not in names:
+        raise Unsupported(
+            f"OpenVINO finds no device {device!r} here; it offers {', '.join(available)}.",
+            remedy="Choose one of those.",
+        )
+    if device.startswith("NPU"):
+        raise Unsupported(
+            "The paged executor does not run on an NPU.", remedy="Use the CPU or a GPU."
+        )
+
+
+def runtime_version() -> str:
+    """OpenVINO's version, such as 2026.4.1."""
+    return str(ov.get_version()).split("-", maxsplit=1)[0]
+
+
+def runtime_name(device: str) -> str:
+    """Version and device in words, for people and for the hello exchange."""
+    return f"OpenVINO {runtime_version()} {_property(device, 'FULL_DEVICE_NAME')}"
+
+
+def runtime_key(device: str) -> str:
+    """Names everything a compiled blob depends on: runtime version, device and its driver."""
+    parts = [ov.get_version(), device, _property(device, "FULL_DEVICE_NAME")]
+    parts += [_property(device, name) for name in _DRIVER_PROPERTIES]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.RemoteTensor:
+    """Memory on the device, all zero where the host can reach it.
+
+    Zeroed because attention kernels read whole blocks and mask afterwards, and no weight of zero
+    makes a NaN harmless; touching every page also means that a cache that does not fit is
+    noticed now and not in the middle of an answer.
+
+    Raises:
+        NoCapacity: not enough memory.
+    """
+    try:
+        if not device.startswith("CPU"):
+            return core().get_default_context(device).create_tensor(element, ov.Shape(shape), {})
+        tensor = ov.Tensor(element, ov.Shape(shape))
+        tensor.data.fill(0)
+    except (RuntimeError, MemoryError) as e:
+        raise NoCapacity(
+            f"{device} has no room for a cache of shape {shape}.",
+            remedy="Give the node less cache memory or fewer layers.",
+        ) from e
+    return tensor
+
+
+def _property(device: str, name: str) -> str:
+    try:
+        return str(core().get_property(device, name))
+    except RuntimeError:  # the device does not know this one
+        return ""

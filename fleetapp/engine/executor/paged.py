@@ -1,0 +1,257 @@
+"""The paged executor: keys and values in blocks, many sequences in one inference.
+
+PagedAttention (Kwon et al. 2023) through OpenVINO's own transformation of a stage's stateful
+graph. A rewind is a smaller ``past_len``; nothing is masked and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import openvino as ov
+import psutil
+
+from fleetapp.engine.executor.base import ExecutorInfo
+from fleetapp.engine.executor.buffers import Buffer, StepBuffers
+from fleetapp.engine.executor.compiled import blobs_load, compile_graph
+from fleetapp.engine.executor.device import check_device, runtime_name, zeroed
+from fleetapp.engine.executor.graph import SAMPLE_INDICES, read_paged
+from fleetapp.engine.kv import SlotTable
+from fleetapp.engine.precision import device_config
+from fleetapp.errors import CorruptModel, Malformed, NoCapacity, RunnerFailed
+from fleetapp.models.manifest import StageManifest, decode_stage, digest
+from fleetapp.types import Precision
+from fleetapp.wire.frames import Segment
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[Literal["compiling", "loading"], int, int], None]
+"""Told the phase, what is done and the whole, in bytes."""
+
+_AUTOMATIC_SEQUENCES: Final = 4
+_AUTOMATIC_SHARE: Final = 0.25
+
+
+def load(
+    stage_dir: Path,
+    *,
+    precision: Precision,
+    device: str = "CPU",
+    threads: int = 0,
+    kv_bytes: int = 0,
+    max_context: int = 0,
+    cache_dir: Path | None = None,
+    progress: Progress | None = None,
+) -> PagedExecutor:
+    """Compile a shard and give it its cache.
+
+    Args:
+        stage_dir: holds ``stage.json``, ``stage.xml`` and ``stage.bin``.
+        precision: of arithmetic and cache.
+        device: an OpenVINO device name.
+        threads: inference threads on a CPU, 0 lets OpenVINO choose.
+        kv_bytes: memory for keys and values; 0 takes what four full contexts need, at most a
+            quarter of the free memory.
+        max_context: tokens per sequence, 0 means the model's own limit.
+        cache_dir: for compiled blobs, None for none.
+        progress: see ``Progress``.
+
+    Raises:
+        CorruptModel: the folder does not hold a shard.
+        Unsupported: no such device, or a graph that cannot be paged.
+        NoCapacity: not enough memory.
+        RunnerFailed: the device cannot compile it.
+    """
+    check_device(device)
+    manifest, key = _manifest(stage_dir)
+    size = manifest.size
+    report = progress or (lambda *_: None)
+    report("compiling", 0, size)
+    graph = read_paged(stage_dir / "stage.xml", last=manifest.last)
+    config = device_config(precision, device, threads)
+    blobs = cache_dir if blobs_load(device) else None
+    compiled = compile_graph(graph.model, device, config, cache_dir=blobs, key=key, size=size)
+    report("loading", 0, size)
+    cache = _Cache(compiled)
+    limit = manifest.architecture.context_length
+    context = min(max_context, limit) if max_context else limit
+    blocks = cache.blocks_in(kv_bytes or cache.automatic_bytes(context))
+    info = ExecutorInfo(
+        first=manifest.first,
+        last=manifest.last,
+        layers=len(manifest.layers),
+        hidden=manifest.architecture.hidden_size,
+        vocab=manifest.architecture.vocab_size,
+        block_size=cache.block_size,
+        blocks=blocks,
+        max_context=min(context, blocks * cache.block_size),
+        kv_bytes_per_token=cache.block_bytes // cache.block_size,
+        runtime=runtime_name(device),
+    )
+    executor = PagedExecutor(compiled, cache, device, info, rows_chosen=graph.rows_chosen)
+    report("loading", size, size)
+    return executor
+
+
+class _Cache:
+    """What the compiled graph wants as caches: the device chose layout and element type."""
+
+    def __init__(self, compiled: ov.CompiledModel) -> None:
+        self.ports = [
+            (i, port.element_type, [d.get_length() if d.is_static else 0 for d in shape])
+            for i, port in enumerate(compiled.inputs)
+            if port.get_any_name().startswith(("key_cache.", "value_cache."))
+            for shape in (port.get_partial_shape(),)
+        ]
+        values = [
+            port.get_partial_shape()
+            for port in compiled.inputs
+            if port.get_any_name().startswith("value_cache.")
+        ]
+        # Values are [blocks, heads, tokens, size] on every device; keys may be turned, or carry
+        # the scales of their quantisation as further rows.
+        self.block_size = int(values[0][2].get_length())
+        self.block_bytes: int = sum(
+            int(np.prod([d for d in shape if d])) * element.size for _, element, shape in self.ports
+        )
+
+    def automatic_bytes(self, context: int) -> int:
+        """Enough for some full contexts, but only a share of the memory that is free."""
+        wanted = _AUTOMATIC_SEQUENCES * -(-context // self.block_size) * self.block_bytes
+        return int(min(wanted, psutil.virtual_memory().available * _AUTOMATIC_SHARE))
+
+    def blocks_in(self, size: int) -> int:
+        """Blocks that fit.
+
+        Raises:
+            NoCapacity: not one does.
+        """
+        blocks: int = size // self.block_bytes
+        if blocks < 1:
+            raise NoCapacity(
+                f"{size} bytes of cache do not hold one block of {self.block_bytes} bytes.",
+                remedy="Give the node more cache memory or fewer layers.",
+            )
+        return blocks
+
+
+class PagedExecutor:
+    """See ``Executor``. For one thread."""
+
+    def __init__(
+        self,
+        compiled: ov.CompiledModel,
+        cache: _Cache,
+        device: str,
+        info: ExecutorInfo,
+        *,
+        rows_chosen: bool,
+    ) -> None:
+        self._info = info
+        self._slots = SlotTable(info.blocks, info.block_size, info.max_context)
+        self._request = compiled.create_infer_request()
+        for index, element, shape in cache.ports:
+            self._request.set_input_tensor(
+                index, zeroed(device, element, [info.blocks, *shape[1:]])
+            )
+        ports = {port.get_any_name(): i for i, port in enumerate(compiled.inputs)}
+        hidden = 0 if info.first else info.hidden
+        self._buffers = StepBuffers(self._request, ports, hidden)
+        self._rows = (
+            Buffer(self._request, ports[SAMPLE_INDICES], ov.Type.i64, (), 1)
+            if rows_chosen
+            else None
+        )
+        self._no_logits = np.empty((0, info.vocab), np.float32)
+
+    @property
+    def info(self) -> ExecutorInfo:
+        """Constant after loading."""
+        return self._info
+
+    @property
+    def free_blocks(self) -> int:
+        """Blocks that no slot holds."""
+        return self._slots.free_blocks
+
+    def open(self, slot: int, generation: int) -> None:
+        """Begin an empty sequence; an older generation in the slot is dropped."""
+        self._slots.open(slot, generation)
+
+    def close(self, slot: int, generation: int) -> None:
+        """Free a slot's blocks; a slot already gone is not an error."""
+        self._slots.close(slot, generation)
+
+    def reset(self) -> None:
+        """Drop every slot."""
+        self._slots.reset()
+
+    def forward(
+        self,
+        segments: tuple[Segment, ...],
+        inputs: npt.NDArray[np.int64] | npt.NDArray[np.float32],
+    ) -> npt.NDArray[np.float32]:
+        """See ``Executor.forward``.
+
+        Raises:
+            StaleFrame, ContextTooLong, NoCapacity: see ``SlotTable.reserve``; nothing changed.
+            Malformed: ``inputs`` is not what the segments say.
+            RunnerFailed: the inference failed; the segments' slots hold what they held before
+                their first new position.
+        """
+        self._check(segments, inputs)
+        held = self._slots.reserve(segments)
+        self._buffers.fill(segments, held, inputs)
+        rows = self._choose_rows(segments) if self._info.last else None
+        try:
+            self._request.infer(share_outputs=True, decode_strings=False)
+        except RuntimeError as e:
+            raise RunnerFailed(f"The inference of {len(inputs)} tokens failed: {e}") from e
+        self._slots.commit(segments, held)
+        output: npt.NDArray[np.float32] = self._request.get_output_tensor(0).data
+        output = output.reshape(output.shape[0], output.shape[-1])
+        if rows is None:
+            return output
+        if not rows:
+            return self._no_logits
+        return output if self._rows is not None else output[rows]
+
+    def _choose_rows(self, segments: tuple[Segment, ...]) -> list[int]:
+        """Rows whose logits are wanted; the graph is told, if it has an input for it."""
+        rows: list[int] = []
+        at = 0
+        for segment in segments:
+            at += segment.count
+            if segment.sample:
+                rows.append(at - 1)
+        if self._rows is not None:
+            # One row although none is wanted: an empty product is not worth a second kind of
+            # graph execution, and one row is a thousandth of a prefill's work.
+            self._rows.sized(len(rows) or 1)[:] = rows or 0
+        return rows
+
+    def _check(
+        self,
+        segments: tuple[Segment, ...],
+        inputs: npt.NDArray[np.int64] | npt.NDArray[np.float32],
+    ) -> None:
+        tokens = sum(s.count for s in segments)
+        shape = (tokens,) if self._info.first else (tokens, self._info.hidden)
+        if not tokens or inputs.shape != shape:
+            raise Malformed(f"Inputs of shape {inputs.shape} do not fit segments of {shape}.")
+        if self._info.first and not (inputs.min() >= 0 and inputs.max() < self._info.vocab):
+            raise Malformed("A token id is outside the vocabulary.")
+
+
+def _manifest(stage_dir: Path) -> tuple[StageManifest, str]:
+    try:
+        raw = (stage_dir / "stage.json").read_bytes()
+        return decode_stage(raw), digest(raw)
+    except (OSError, msgspec.MsgspecError) as e:
+        raise CorruptModel(f"{stage_dir} does not hold a shard.") from e
