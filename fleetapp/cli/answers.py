@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +96,9 @@ def _ready(model: Mapping[str, Any]) -> bool:
     return bool(fleet.get("ready", True)) if isinstance(fleet, dict) else True
 
 
-def read_answer(client: Client, body: Mapping[str, Any], answer: Answer) -> Iterator[str]:
+def read_answer(
+    client: Client, body: Mapping[str, Any], answer: Answer
+) -> Generator[str, None, None]:
     """Ask, fill ``answer`` and yield its text piece by piece, exactly as it was sent.
 
     Raises:
@@ -105,17 +108,18 @@ def read_answer(client: Client, body: Mapping[str, Any], answer: Answer) -> Iter
     begin = time.monotonic()
     request = {**body, "stream": True, "stream_options": {"include_usage": True}}
     complete = False
-    for data in client.events("POST", "/chat/completions", request):
-        if data.strip() == "[DONE]":
-            complete = True
-            break
-        piece = _take(data, answer)
-        if piece:
-            if answer.first_token is None:
-                answer.first_token = time.monotonic() - begin
-            answer.text += piece
-            yield piece
-        answer.total = time.monotonic() - begin
+    with closing(client.events("POST", "/chat/completions", request)) as events:
+        for data in events:
+            if data.strip() == "[DONE]":
+                complete = True
+                break
+            piece = _take(data, answer)
+            if piece:
+                if answer.first_token is None:
+                    answer.first_token = time.monotonic() - begin
+                answer.text += piece
+                yield piece
+            answer.total = time.monotonic() - begin
     if not complete and not answer.finish_reason:
         raise NoHub(
             "The answer broke off in the middle: the coordinator has gone.",

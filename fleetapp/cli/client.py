@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -105,7 +105,7 @@ class Client:
 
         return self._run(go(), began=False)
 
-    def events(self, method: str, path: str, body: object = None) -> Iterator[str]:
+    def events(self, method: str, path: str, body: object = None) -> Generator[str, None, None]:
         """The ``data`` of each server-sent event; closing the iterator closes the connection.
 
         Raises:

@@ -41,7 +41,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """``clean``, and without line breaks."""
-    return " ".join(clean(text).split())
+    return clean(text).replace("\n", " ").replace("\t", " ").strip()
 
 
 def prepare_streams() -> None:
