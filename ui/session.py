@@ -60,7 +60,6 @@ class AgentSession(QObject):
         self.keeper.starting.connect(self._starting)
         self.keeper.gave_up.connect(self._gave_up)
         self._given_up: AgentNotRunning | None = None
-        self._quitting = False
         self._ending_pid = 0
         self._end_deadline = 0.0
         self._end_watch = QTimer(self, interval=100)
@@ -102,7 +101,6 @@ class AgentSession(QObject):
 
     def quit_agent(self) -> None:
         """End the agent; ``agent_ended`` follows within about QUIT_DEADLINE seconds."""
-        self._quitting = True
         self.keeper.abandon()
         try:
             self._ending_pid = read_endpoint(self.client.home).pid
@@ -112,6 +110,8 @@ class AgentSession(QObject):
         self._end_deadline = time.monotonic() + QUIT_DEADLINE
         # a refusal and a broken connection look the same from here: the process tells
         self.client.post("/local/v1/quit", {}, None)
+        # a server that ends properly waits for whoever still listens
+        self._stream.stop()
         self._end_watch.start()
 
     @property
@@ -134,9 +134,6 @@ class AgentSession(QObject):
         if not isinstance(error, AgentNotRunning):
             # something answers; a second agent would only fight it for the lock
             self._show(AgentView("refused", problem=error))
-            return
-        if self._quitting:
-            self._show(AgentView("stopped", problem=error))
             return
         self.keeper.agent_missing()
         if self._given_up is not None:
