@@ -9,6 +9,7 @@ of theirs. Both are signed detached, over their exact bytes.
 from __future__ import annotations
 
 import hashlib
+from typing import Protocol
 
 import msgspec
 
@@ -89,6 +90,37 @@ class StageManifest(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Bytes on disk."""
         return sum(f.size for f in self.files)
+
+
+class Signer(Protocol):
+    """Whoever vouches for a manifest (a node's identity or the fleet's authority)."""
+
+    @property
+    def spki(self) -> str:
+        """Hex SHA-256 of the signer's SubjectPublicKeyInfo."""
+        ...
+
+    def sign(self, payload: bytes) -> bytes:
+        """Return a detached signature over exactly these bytes."""
+        ...
+
+
+class SignatureFile(msgspec.Struct, frozen=True):
+    """Contents of ``model.sig`` and ``stage.sig``: JSON, the signature in base64."""
+
+    signature: bytes
+    signer: str
+    """Hex SHA-256 of the signer's SubjectPublicKeyInfo."""
+
+
+def encode_signature(signature: bytes, signer: str) -> bytes:
+    """Bytes of a signature file."""
+    return msgspec.json.encode(SignatureFile(signature=signature, signer=signer))
+
+
+def decode_signature(data: bytes) -> SignatureFile:
+    """Raises msgspec.ValidationError or DecodeError if the bytes are no signature file."""
+    return msgspec.json.decode(data, type=SignatureFile)
 
 
 def digest(payload: bytes) -> str:

@@ -1,0 +1,168 @@
+"""From a path somebody gave to the files of an imported model. No OpenVINO in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from fleetapp.errors import NotAModel
+from fleetapp.models import child, gguf_check, ir_check
+from fleetapp.models.chunking import blocks, describe, file_sha256, tensor_spans
+from fleetapp.models.disk import link_or_copy, make_folder, writing
+from fleetapp.models.facts import Description, GraphFacts, architecture, safe_id
+from fleetapp.models.manifest import SCHEMA, FileEntry, ModelManifest
+from fleetapp.models.progress import Progress, ProgressFn
+from fleetapp.types import ModelId
+
+XML, BIN, TOKENIZER = "openvino_model.xml", "openvino_model.bin", "tokenizer"
+_OVERHEAD = 1.15
+"""An IR and the two halves of the check, relative to the source file, less the shared mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked source, ready to be converted or copied."""
+
+    path: Path
+    """The GGUF file, or the folder of the IR."""
+    gguf: bool
+    model_id: ModelId
+    revision: str
+    described: Description
+    space: int
+    """Bytes needed while importing."""
+
+    def fill(self, folder: Path, progress: ProgressFn) -> None:
+        """Put ``openvino_model.xml|bin`` and ``tokenizer/`` into an empty folder."""
+        if self.gguf:
+            self._convert(folder, progress)
+            made = folder
+        else:
+            made = self.path
+        tokenizer = make_folder(folder / TOKENIZER)
+        names = [n for n in ir_check.TOKENIZER_FILES if (made / n).is_file()]
+        wanted = [(n, folder / n) for n in (XML, BIN)] if not self.gguf else []
+        wanted += [(n, tokenizer / n) for n in names]
+        total = sum((made / n).stat().st_size for n, _ in wanted)
+        done = 0
+        for name, target in wanted:
+            progress(Progress("copying", done, total))
+            with writing(target):
+                if self.gguf:
+                    (made / name).replace(target)
+                else:
+                    shutil.copyfile(made / name, target)
+            done += target.stat().st_size
+
+    def _convert(self, folder: Path, progress: ProgressFn) -> None:
+        # A plain name: the converter derives the others from it.
+        source = folder / "model.gguf"
+        try:
+            os.symlink(self.path, source)
+        except OSError:  # Windows without the right to make symbolic links
+            link_or_copy(self.path, source)
+        watch = child.Watch(folder, "converting", self.path.stat().st_size)
+        child.run(child.Request("convert", str(source), str(folder)), progress, watch=watch)
+        source.unlink()
+
+    def inspect(self, folder: Path, progress: ProgressFn) -> GraphFacts:
+        """Measure the graph in the worker."""
+        progress(Progress("inspecting"))
+        raw = child.run(child.Request("inspect", str(folder / XML)), progress)
+        return msgspec.json.decode(raw, type=GraphFacts)
+
+    def check(self, folder: Path, work: Path, progress: ProgressFn) -> float:
+        """Run whole against halves; returns the largest difference of logits."""
+        difference = child.check(folder / XML, work, progress)
+        shutil.rmtree(work, ignore_errors=True)
+        return difference
+
+    def manifest(
+        self, folder: Path, facts: GraphFacts, *, source: str, licence: str, progress: ProgressFn
+    ) -> ModelManifest:
+        """Describe what ``fill`` made."""
+        files = _files(folder, progress)
+        vocabulary = file_sha256(folder / TOKENIZER / "openvino_detokenizer.bin")
+        described = ir_check.complete(self.described, folder)
+        return ModelManifest(
+            schema=SCHEMA,
+            model_id=self.model_id,
+            revision=self.revision,
+            source=source or self.path.name,
+            licence=licence or described.licence or "unknown",
+            architecture=architecture(facts, described, vocabulary),
+            quantization=described.quantization or ir_check.weight_type(facts),
+            converter=ir_check.runtime(folder / XML),
+            layer_bytes=facts.layer_bytes,
+            embedding_bytes=facts.embedding_bytes,
+            head_bytes=facts.head_bytes,
+            files=files,
+        )
+
+
+def _files(folder: Path, progress: ProgressFn) -> tuple[FileEntry, ...]:
+    names = [XML, BIN]
+    names += [f"{TOKENIZER}/{p.name}" for p in sorted((folder / TOKENIZER).iterdir())]
+    total = sum((folder / n).stat().st_size for n in names)
+    done, entries = 0, []
+    for name in names:
+        progress(Progress("hashing", done, total))
+        spans = tensor_spans(folder / XML) if name == BIN else ()
+        entries.append(describe(folder, name, spans))
+        done += entries[-1].size
+    progress(Progress("hashing", total, total))
+    return tuple(entries)
+
+
+def prepare(path: Path, model_id: str | None) -> Prepared:
+    """Recognise and check what a path holds.
+
+    Raises:
+        NotAModel: neither a GGUF file nor a folder with an IR.
+        CorruptModel, UnknownArchitecture: see :mod:`gguf_check` and :mod:`ir_check`.
+    """
+    path = path.expanduser().absolute()
+    if path.is_file() and path.name == XML:
+        path = path.parent
+    if path.is_dir():
+        ggufs = sorted(path.glob("*.gguf"))
+        if (path / XML).exists() or not ggufs:
+            return _prepare_ir(path, model_id)
+        if len(ggufs) > 1:
+            raise NotAModel(f"{path.name} holds {len(ggufs)} GGUF files.", remedy="Name one.")
+        path = ggufs[0]
+    if not path.is_file():
+        raise NotAModel(f"There is no file or folder {path}.")
+    info = gguf_check.read(path)
+    gguf_check.require_convertible(info, path.name)
+    return Prepared(
+        path=path,
+        gguf=True,
+        model_id=safe_id(model_id or path.stem),
+        revision=f"sha256:{file_sha256(path)}",
+        described=gguf_check.describe(info),
+        space=int(path.stat().st_size * (1 + _OVERHEAD)),
+    )
+
+
+def _prepare_ir(path: Path, model_id: str | None) -> Prepared:
+    ir_check.check(path)
+    whole = hashlib.sha256()
+    for name in (XML, BIN):
+        with (path / name).open("rb") as file:
+            for block in blocks(file, (path / name).stat().st_size):
+                whole.update(block)
+    size = sum((path / n).stat().st_size for n in (XML, BIN))
+    return Prepared(
+        path=path,
+        gguf=False,
+        model_id=safe_id(model_id or path.name),
+        revision=f"sha256:{whole.hexdigest()}",
+        described=ir_check.describe(path),
+        space=int(size * (1 + _OVERHEAD)),
+    )

@@ -1,0 +1,35 @@
+"""How long work says where it stands: one value, one callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+Unit = Literal["bytes", "layers", "steps"]
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where one phase of a longer job stands.
+
+    Attributes:
+        phase: a word for people: ``downloading``, ``converting``, ``splitting``, ``checking`` …
+        done: units finished.
+        total: units in all; 0 while nobody knows.
+        unit: what is counted.
+        message: more for people, for example which source is used; may be empty.
+    """
+
+    phase: str
+    done: int = 0
+    total: int = 0
+    unit: Unit = "bytes"
+    message: str = ""
+
+
+ProgressFn = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Ignore progress."""

@@ -1,0 +1,65 @@
+"""The child process that runs native code on model files: ``python -m fleetapp.models.worker``.
+
+Reads one request line from stdin, writes progress lines and one result or error line to stdout,
+and ends when stdin closes, so that it never outlives its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from fleetapp.errors import FleetError
+from fleetapp.models.child import Line, Request, as_error, emit
+from fleetapp.models.progress import Progress
+from fleetapp.types import LayerRange
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(3)
+
+
+def _progress(progress: Progress) -> None:
+    emit(Line(progress=progress))
+
+
+def _run(request: Request) -> object:
+    # Imported here: loading OpenVINO takes a second, and a bad request should not wait for it.
+    from fleetapp.models import convert, split, trial  # noqa: PLC0415
+
+    source, target = Path(request.source), Path(request.target)
+    if request.job == "convert":
+        return convert.gguf_to_ir(source, target, _progress)
+    if request.job == "inspect":
+        return split.Graph(source).facts()
+    if request.job == "split":
+        return split.split(source, LayerRange(request.start, request.stop), target)
+    if request.job == "check":
+        return trial.compare(source, target, _progress)
+    msg = f"no such job: {request.job}"
+    raise ValueError(msg)
+
+
+def main() -> int:
+    """Serve one request."""
+    request = msgspec.json.decode(sys.stdin.buffer.readline(), type=Request)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        result = _run(request)
+    except FleetError as e:
+        emit(as_error(e))
+        return 0
+    emit(Line(result=msgspec.Raw(msgspec.json.encode(result))))
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # Not sys.exit: the reader thread holds stdin's lock, and native libraries may hang at exit.
+    os._exit(code)
