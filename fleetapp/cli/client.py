@@ -254,9 +254,16 @@ def find_agent(home: Path) -> tuple[AgentFile, str]:
         token = paths.api_token.read_text("ascii").strip()
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise not_running(home) from error
-    if not token or not 0 < found.port < 65536 or not psutil.pid_exists(found.pid):
+    if not token or not 0 < found.port < 65536 or not _alive(found.pid):
         raise not_running(home)
     return found, token
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return bool(psutil.pid_exists(pid))
+    except OverflowError:  # no pid at all
+        return False
 
 
 def not_running(home: Path) -> AgentNotRunning:
@@ -318,7 +325,8 @@ def _base(url: str) -> str:
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    odd = not parts.netloc.isprintable() or " " in parts.netloc
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or odd:
         raise BadRequest(
             f"'{url}' is not the address of an API.",
             remedy="Give it as http://host:port or http://host:port/v1.",

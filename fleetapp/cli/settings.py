@@ -95,7 +95,7 @@ def get_setting(app: App, /, name: str, as_json: bool) -> None:
     if as_json:
         output.print_json(_row(row))
     else:
-        click.echo(output.one_line(str(_plain(row.value))))
+        click.echo(output.one_line(_shown(row.value) if row.value not in (None, "") else ""))
 
 
 @settings.command("set")

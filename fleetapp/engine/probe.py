@@ -7,6 +7,7 @@ Prints one JSON object (``Probe``) and ends.
 from __future__ import annotations
 
 import faulthandler
+import os
 import subprocess
 import sys
 
@@ -122,8 +123,10 @@ def _device(core: object, name: str) -> Device:
 def main() -> int:
     """Entry of the process."""
     faulthandler.enable()
-    sys.stdout.buffer.write(msgspec.json.encode(probe()))
-    sys.stdout.flush()
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what a driver prints must not get into the answer
+    with os.fdopen(answer, "wb") as out:
+        out.write(msgspec.json.encode(probe()))
     return 0
 
 

@@ -1,0 +1,161 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from fleetapp.cli import client
+from fleetapp.errors import AgentNotRunning, NoHub, Unauthorized
+from tests.support.cli import Run
+from tests.support.fake_agent import CODE, FakeAgent
+
+
+@pytest.mark.parametrize(
+    ("args", "asked", "shown"),
+    [
+        (("status",), ("status",), "Ready; nothing to do."),
+        (("contribute", "on"), ("contribute", True), "may use this PC"),
+        (("contribute", "off"), ("contribute", False), "does not use this PC"),
+        (("contribute",), ("status",), "does not use this PC"),
+        (("fleet", "create", "Büro"), ("create", "Büro"), CODE),
+        (("fleet", "join", CODE), ("join", CODE, ""), "in the fleet 'Büro'"),
+        (("fleet", "join", "fleet", "abcd", "EFGH", "--hub", "h:1"),
+         ("join", "fleet abcd EFGH", "h:1"), "in the fleet"),
+        (("fleet", "leave", "--yes"), ("leave",), "has left"),
+        (("fleet", "status"), ("fleet",), "2 PCs, 1 online, 1 contributing"),
+        (("fleet", "nodes"), ("fleet",), "José 測試"),
+        (("fleet", "codes"), ("codes",), "revoked"),
+        (("fleet", "codes", "list"), ("codes",), "revoked"),
+        (("fleet", "codes", "new", "--hours", "2", "--uses", "3", "--approve"),
+         ("make_code", 2.0, 3, True), CODE),
+        (("fleet", "codes", "revoke", "id1"), ("revoke_code", "id1"), "revoked"),
+        (("keys", "new", "editor"), ("make_key", "editor"), "fleet-secret"),
+        (("keys",), ("keys",), "Id"),
+        (("serve", "tiny"), ("start", "tiny", None, 0), "Fits on DESK-1 alone."),
+        (("serve", "tiny", "--precision", "exact", "--stages", "3"),
+         ("start", "tiny", "exact", 3), "live"),
+        (("unserve", "tiny"), ("stop", "tiny"), "no longer"),
+        (("quit",), ("quit",), "ends"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("running")
+def test_each_command_asks_the_agent(
+    run: Run, agent: FakeAgent, args: tuple[str, ...], asked: tuple, shown: str
+) -> None:
+    code, out, err = run(*args)
+    assert code == 0, err
+    assert agent.asked[0] == asked
+    assert shown in out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("status",),
+        ("fleet", "status"),
+        ("fleet", "nodes"),
+        ("fleet", "codes", "list"),
+        ("fleet", "codes", "new"),
+        ("fleet", "create", "x"),
+        ("fleet", "join", CODE),
+        ("keys", "list"),
+        ("serve", "tiny"),
+        ("contribute",),
+        ("settings", "list"),
+        ("settings", "get", "threads"),
+    ],
+)
+@pytest.mark.usefixtures("running")
+def test_json_is_one_document(run: Run, args: tuple[str, ...]) -> None:
+    code, out, err = run(*args, "--json")
+    assert (code, err) == (0, "")
+    json.loads(out)
+
+
+@pytest.mark.usefixtures("running")
+def test_what_needs_attention_comes_before_the_chains(run: Run) -> None:
+    out = run("fleet", "status")[1]
+    assert out.index("! José 測試 is offline, last heard 5 min ago.") < out.index(
+        "tiny (fast): live"
+    )
+
+
+@pytest.mark.usefixtures("running")
+def test_errors_of_the_agent_keep_their_exit_code(run: Run, agent: FakeAgent) -> None:
+    code, out, err = run("fleet", "join", "wrong")
+    assert (code, out) == (6, "")
+    assert err == (
+        "Error: This is not a join code.\n"
+        "  Check it character by character or ask the admin for a new one.\n"
+    )
+    agent.refuse = NoHub("The coordinator\x1b[2J is away.\nReally.")
+    code, _, err = run("fleet", "status")
+    assert (code, err) == (8, "Error: The coordinator␛[2J is away. Really.\n")
+
+
+@pytest.mark.usefixtures("running")
+def test_leaving_asks_first(run: Run, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.confirm", lambda *_a, **_k: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert run("fleet", "leave")[0] == 130
+    assert agent.asked == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("agent.json", None),
+        ("agent.json", b""),
+        ("agent.json", b'{"pid": 1}'),
+        ("agent.json", b'{"pid": 4194303999, "port": 5}'),
+        ("agent.json", b'{"pid": 1, "port": 99999}'),
+        ("api-token", None),
+        ("api-token", b""),
+        ("api-token", b"\xff\xfe"),
+    ],
+)
+@pytest.mark.usefixtures("running")
+def test_files_of_a_dead_agent_count_for_nothing(
+    run: Run, home: Path, file: str, content: bytes | None
+) -> None:
+    if content is None:
+        (home / file).unlink()
+    else:
+        (home / file).write_bytes(content)
+    code, _, err = run("status")
+    assert code == AgentNotRunning.exit_code
+    assert "not running" in err
+    assert "'fleetapp agent'" in err
+
+
+@pytest.mark.usefixtures("running")
+def test_a_port_that_nobody_listens_on_means_not_running(
+    run: Run, home: Path, unused_tcp_port: int
+) -> None:
+    (home / "agent.json").write_text(f'{{"pid": {os.getpid()}, "port": {unused_tcp_port}}}')
+    code, _, err = run("status")
+    assert code == AgentNotRunning.exit_code
+    assert "not running" in err
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, b'{"error": {"message": "no", "code": "invalid_api_key"}}', "Unauthorized"),
+        (404, b"<html>", "NotFound"),
+        (400, b'{"error": {"message": "no", "code": "context_length_exceeded"}}', "ContextTooLong"),
+        (429, b'{"error": {"message": "slow", "code": "rate"}}', "FleetUnavailable"),
+        (500, b'{"error": "text"}', "FleetUnavailable"),
+        (502, b"", "FleetUnavailable"),
+        (418, b"[]", "UserError"),
+        (500, b'{"error": {"message": "x", "code": "internal"}}', "FleetError"),
+    ],
+)
+def test_errors_of_any_server_get_a_class(status: int, body: bytes, kind: str) -> None:
+    assert type(client.error_of(status, body)).__name__ == kind
+
+
+def test_a_wrong_token_is_said(run: Run, home: Path, running: str) -> None:
+    (home / "api-token").write_text("another-token")
+    code, _, err = run("status")
+    assert code == Unauthorized.exit_code
+    assert "token" in err

@@ -1,0 +1,159 @@
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from fleetapp.cli import checks
+from fleetapp.engine import probe
+from fleetapp.errors import PeerTimeout
+from fleetapp.fleet.identity import Identity
+from fleetapp.platform.paths import Paths
+from fleetapp.settings import Settings
+from tests.support.cli import Run
+
+HERE = probe.Probe("2026.4.1-1-abc", (probe.Device("CPU", "A processor"),))
+
+
+@pytest.fixture(autouse=True)
+def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real probe has a test of its own; here its answers are given."""
+    monkeypatch.setattr(probe, "run", lambda: HERE)
+    monkeypatch.setenv("FLEETAPP_MDNS_INTERFACES", "127.0.0.1")
+
+
+def subject(home: Path, settings: Settings | None = None) -> checks.Subject:
+    return checks.Subject(Paths(home), settings or Settings(mdns_interfaces="127.0.0.1"))
+
+
+def test_a_fresh_pc_has_warnings_but_no_failure(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("doctor", "--state", str(tmp_path / "not yet" / "there"))
+    assert (code, err) == (0, "")
+    assert "FAIL" not in out
+    for words in ("Python 3", "CPU (A processor)", "not running", "belongs to no fleet"):
+        assert words in out
+    assert not (tmp_path / "not yet").exists()
+
+
+def test_json_lists_every_check_with_a_remedy_where_needed(run: Run) -> None:
+    code, out, _ = run("doctor", "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert report["ok"] is True
+    assert len(report["checks"]) == len(checks.CHECKS)
+    for check in report["checks"]:
+        assert check["detail"]
+        assert check["remedy"] or check["state"] == "ok"
+
+
+@pytest.mark.usefixtures("running")
+def test_a_running_agent_is_found_and_its_ports_are_its_own(run: Run) -> None:
+    report = json.loads(run("doctor", "--json")[1])
+    found = {c["name"]: c for c in report["checks"]}
+    assert found["Agent"]["state"] == "ok"
+    assert "Ready; nothing to do." in found["Agent"]["detail"]
+    assert "running agent" in found["Ports"]["detail"]
+
+
+def test_a_failure_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang() -> probe.Probe:
+        raise PeerTimeout("A driver hangs.", remedy="Restart the PC.")
+
+    monkeypatch.setattr(probe, "run", hang)
+    code, out, _ = run("doctor")
+    assert code == 1
+    assert "FAIL  Devices:      A driver hangs.\n" in out
+    assert "Restart the PC." in out
+    assert "1 of 14 checks failed." in out
+
+
+def test_a_check_that_breaks_is_a_finding(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: checks.Subject) -> checks.Finding:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("fleetapp.cli.doctor.CHECKS", (broken, checks.python))
+    code, out, _ = run("doctor")
+    assert code == 1
+    assert "ZeroDivisionError: oops" in out
+    assert "Python 3" in out
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (probe.Probe(missing=("openvino: no DLL",)), "fail"),
+        (probe.Probe("x", ()), "fail"),
+        (probe.Probe("x", (*HERE.devices, probe.Device("GPU", error="driver"))), "warn"),
+    ],
+)
+def test_devices(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: probe.Probe, state: str
+) -> None:
+    monkeypatch.setattr(probe, "run", lambda: found)
+    assert checks.devices(subject(tmp_path)).state == state
+
+
+def test_a_clock_before_this_version_is_a_failure(tmp_path: Path) -> None:
+    assert checks.clock(subject(tmp_path), lambda: datetime(2001, 1, 1, tzinfo=UTC)).state == "fail"
+    assert checks.clock(subject(tmp_path)).state == "ok"
+
+
+def test_a_taken_port_is_named_with_its_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        settings = Settings(api_port=port, control_port=0)
+        finding = checks.ports(subject(tmp_path, settings))
+    assert finding.state == "warn"
+    assert f"{port} (api_port: used by another program)" in finding.detail
+
+
+def test_discovery_needs_an_interface(tmp_path: Path) -> None:
+    assert checks.discovery(subject(tmp_path)).state == "ok"
+    nowhere = Settings(mdns_interfaces="192.0.2.77")
+    finding = checks.discovery(subject(tmp_path, nowhere))
+    assert finding.state == "warn"
+    assert "192.0.2.77" in finding.detail
+    assert "--hub" in finding.remedy
+
+
+def test_broken_settings_are_a_finding(run: Run, home: Path) -> None:
+    (home / "settings.json").write_text("{")
+    code, out, _ = run("doctor")
+    assert code == 1
+    assert "FAIL  Settings:" in out
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="needs a user who may not write everywhere"
+)
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    finding = checks.home(subject(tmp_path))
+    tmp_path.chmod(0o700)
+    assert finding.state == "fail"
+
+
+def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    finding = checks.home(subject(tmp_path / "file"))
+    assert finding.state == "fail"
+    assert "--state" in finding.remedy
+
+
+def test_a_damaged_membership_is_a_failure(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    Identity.load_or_create(paths)
+    paths.fleet.mkdir()
+    (paths.fleet / "leaf.crt").write_text("no certificate")
+    assert checks.fleet(subject(tmp_path)).state == "fail"
+
+
+def test_a_damaged_model_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "imported" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "model.json").write_text("{}")
+    finding = checks.models(subject(tmp_path))
+    assert finding.state == "fail"
+    assert "tiny" in finding.detail
