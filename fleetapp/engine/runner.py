@@ -95,7 +95,7 @@ def load_openvino(
         kv_bytes=load.kv_bytes,
         max_context=load.max_context,
         cache_dir=Path(load.cache_dir) if load.cache_dir else None,
-        progress=progress,
+        progress=lambda phase, done, total: progress(pipe.Progress(phase, done, total)),
     )
     text = None
     if load.head:
