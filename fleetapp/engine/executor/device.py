@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
+import math
+import mmap
 from typing import Final
 
+import numpy as np
 import openvino as ov
 
 from fleetapp.errors import NoCapacity, Unsupported
@@ -63,8 +66,9 @@ def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.Re
     """Memory on the device, all zero where the host can reach it.
 
     Zeroed because attention kernels read whole blocks and mask afterwards, and no weight of zero
-    makes a NaN harmless; touching every page also means that a cache that does not fit is
-    noticed now and not in the middle of an answer.
+    makes a NaN harmless. On a CPU the pages come zeroed from the operating system and become
+    resident when a block is first written: an idle node holds no memory for answers it is not
+    giving.
 
     Raises:
         NoCapacity: not enough memory.
@@ -72,14 +76,13 @@ def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.Re
     try:
         if not device.startswith("CPU"):
             return core().get_default_context(device).create_tensor(element, ov.Shape(shape), {})
-        tensor = ov.Tensor(element, ov.Shape(shape))
-        tensor.data.fill(0)
-    except (RuntimeError, MemoryError) as e:
+        pages = np.frombuffer(mmap.mmap(-1, math.prod(shape) * element.size), np.uint8)
+        return ov.Tensor(pages, ov.Shape(shape), element)
+    except (RuntimeError, MemoryError, OSError) as e:
         raise NoCapacity(
             f"{device} has no room for a cache of shape {shape}.",
             remedy="Give the node less cache memory or fewer layers.",
         ) from e
-    return tensor
 
 
 def _property(device: str, name: str) -> str:

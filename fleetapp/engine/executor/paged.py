@@ -156,10 +156,13 @@ class PagedExecutor:
         self._info = info
         self._slots = SlotTable(info.blocks, info.block_size, info.max_context)
         self._request = compiled.create_infer_request()
-        for index, element, shape in cache.ports:
-            self._request.set_input_tensor(
-                index, zeroed(device, element, [info.blocks, *shape[1:]])
-            )
+        # Kept here because the request does not keep the memory behind a tensor alive.
+        self._caches = [
+            (index, zeroed(device, element, [info.blocks, *shape[1:]]))
+            for index, element, shape in cache.ports
+        ]
+        for index, tensor in self._caches:
+            self._request.set_input_tensor(index, tensor)
         ports = {port.get_any_name(): i for i, port in enumerate(compiled.inputs)}
         hidden = 0 if info.first else info.hidden
         self._buffers = StepBuffers(self._request, ports, hidden)
