@@ -22,6 +22,7 @@ from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    FleetError,
     NoHub,
     NotAMember,
     UserError,

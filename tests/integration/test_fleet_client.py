@@ -1,0 +1,269 @@
+"""A served fleet of three, as clients, strangers and eavesdroppers meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import openai
+import psutil
+import pytest
+
+from tests.support.capture import Capture, is_tls, records_only
+from tests.support.served import MODEL, Served
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+
+QUESTION = "What is the capital of France?"
+SECRET = "zanzibar-quokka-telescope"
+
+
+@pytest.fixture(scope="module")
+def fleet(library: Path) -> Iterator[Served]:
+    with Served(3, "exact", library) as served:
+        yield served
+
+
+def chat(
+    fleet: Served, content: str = QUESTION, **more: object
+) -> openai.types.chat.ChatCompletion:
+    return fleet.openai().chat.completions.create(  # type: ignore[call-overload,no-any-return]
+        model=MODEL, messages=[{"role": "user", "content": content}], **more
+    )
+
+
+def test_the_official_client_gets_a_whole_answer(fleet: Served) -> None:
+    answer = chat(fleet, max_tokens=32)
+    assert "Paris" in (answer.choices[0].message.content or "")
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_the_official_client_streams_the_same_answer(fleet: Served) -> None:
+    whole = chat(fleet, max_tokens=32).choices[0].message.content
+    stream = chat(fleet, max_tokens=32, stream=True, stream_options={"include_usage": True})
+    pieces, usage = [], None
+    for chunk in stream:
+        usage = chunk.usage or usage  # type: ignore[attr-defined]
+        pieces += [c.delta.content or "" for c in chunk.choices]  # type: ignore[attr-defined]
+    assert "".join(pieces) == whole
+    assert len([p for p in pieces if p]) > 1, "it came in pieces"
+    assert usage is not None
+
+
+def test_completions_models_and_health(fleet: Served) -> None:
+    client = fleet.openai()
+    assert [m.id for m in client.models.list()] == [MODEL]
+    text = client.completions.create(model=MODEL, prompt="The capital of France is", max_tokens=5)
+    assert "Paris" in text.choices[0].text
+    health = json.loads(
+        urllib.request.urlopen(fleet.url.removesuffix("/v1") + "/healthz", timeout=5).read()
+    )
+    assert health["ok"] is True
+
+
+def test_a_stop_string_never_leaks(fleet: Served) -> None:
+    answer = chat(fleet, "Count from one to ten in words.", max_tokens=64, stop=["Paris", "two"])
+    assert "two" not in (answer.choices[0].message.content or "")
+
+
+def test_the_same_seed_gives_the_same_text_and_another_another(fleet: Served) -> None:
+    def once(seed: int) -> str:
+        answer = chat(fleet, "Tell a story.", max_tokens=24, temperature=1.0, seed=seed)
+        return answer.choices[0].message.content or ""
+
+    assert once(5) == once(5)
+    assert once(5) != once(6)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "says"),
+    [
+        ({"max_tokens": 0}, 400, "max_tokens"),
+        ({"max_tokens": -1}, 400, "max_tokens"),
+        ({"messages": []}, 400, "messages"),
+        ({"messages": [{"role": "user", "content": ""}]}, 400, "content"),
+        ({"messages": [{"role": "user", "content": "   "}]}, 400, ""),
+        ({"model": "gpt-17"}, 404, "gpt-17"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
+        ({"n": 2}, 400, "n"),
+    ],
+)
+def test_bad_requests_get_a_sentence_and_disturb_nobody(
+    fleet: Served, change: dict[str, object], status: int, says: str
+) -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}], "max_tokens": 4}
+    with pytest.raises(openai.APIStatusError) as caught:
+        fleet.openai().post("/chat/completions", body={**body, **change}, cast_to=object)
+    assert caught.value.status_code == status
+    assert says in str(caught.value)
+    assert "Paris" in (chat(fleet, max_tokens=16).choices[0].message.content or "")
+
+
+def test_a_huge_max_tokens_is_cut_to_what_fits(fleet: Served) -> None:
+    answer = chat(fleet, max_tokens=10**9)
+    assert "Paris" in (answer.choices[0].message.content or "")
+
+
+def test_prompts_at_the_edge_of_the_window(fleet: Served) -> None:
+    context = fleet.openai().models.retrieve(MODEL).fleet["context_length"]  # type: ignore[attr-defined]
+
+    def complete(length: int) -> openai.types.Completion:
+        ids = [random.Random(1).randrange(1000, 2000) for _ in range(length)]
+        return fleet.openai().completions.create(
+            model=MODEL, prompt=ids, max_tokens=8, extra_body={"ignore_eos": True}
+        )
+
+    with pytest.raises(openai.BadRequestError, match=str(context)):
+        complete(context + 1)
+    with pytest.raises(openai.BadRequestError, match=str(context)):
+        complete(context)
+
+
+def test_a_wrong_key_and_no_key_get_401(fleet: Served) -> None:
+    with pytest.raises(openai.AuthenticationError):
+        fleet.openai(api_key="fleet-wrong").models.list() if False else openai.OpenAI(
+            base_url=fleet.url, api_key="wrong", max_retries=0
+        ).models.list()
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(fleet.url + "/models", timeout=5)
+
+
+def test_one_client_leaving_disturbs_nobody(fleet: Served) -> None:
+    alone = chat(fleet, "Name the planets.", max_tokens=48).choices[0].message.content
+    with ThreadPoolExecutor(4) as pool:
+        others = [pool.submit(chat, fleet, "Name the planets.", max_tokens=48) for _ in range(3)]
+        stream = chat(fleet, "Name the planets.", max_tokens=48, stream=True)
+        for index, _ in enumerate(stream):
+            if index == 4:
+                stream.close()  # type: ignore[attr-defined]
+                break
+        texts = {f.result().choices[0].message.content for f in others}
+    assert texts == {alone}
+
+
+def peer_ports(fleet: Served) -> set[int]:
+    """Ports on which PCs listen for one another: the control port and the runners' data ports."""
+    ports = set()
+    for process in [fleet.agents()["pc-1"], *fleet.runners().values()]:
+        for connection in process.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                ports.add(connection.laddr.port)
+    local = {json.loads(f.read_text())["port"] for f in fleet.folder.glob("*/agent.json")}
+    return ports - local - {int(fleet.url.rsplit(":", 1)[1].split("/")[0])}
+
+
+def test_nothing_but_tls_crosses_between_pcs(library: Path) -> None:
+    try:
+        capture = Capture()
+    except (PermissionError, AttributeError) as reason:
+        pytest.skip(f"raw sockets are not allowed here: {reason}")
+    with capture, Served(3, "exact", library) as fleet:
+        chat(fleet, f"Repeat: {SECRET}", max_tokens=16)
+        ports = peer_ports(fleet)
+        assert len(ports) >= 4, "the control port and three data ports"
+        # a relink makes a second set of ring connections, seen from their very first byte
+        streams = {s: d for s, d in capture.streams().items() if set(s) & ports}
+    assert len(streams) >= 10, "control connections and three hops, both ways"
+    for (source, target), data in streams.items():
+        assert is_tls(data), f"{source}->{target} begins with {data[:20]!r}"
+        assert records_only(data), f"{source}->{target} carries something besides TLS records"
+        assert SECRET.encode() not in data
+
+
+def test_a_stranger_gets_nothing(fleet: Served) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    for port in peer_ports(fleet):
+        for path in ("/control", "/fleet", "/blobs/" + "0" * 64, "/api/v1/models"):
+            with pytest.raises((OSError, AssertionError)):
+                with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+                    with context.wrap_socket(raw) as peer:
+                        peer.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                        answer = peer.recv(4096)
+                        if not answer or answer.split(b" ")[1] in (b"401", b"403"):
+                            raise AssertionError("refused")
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as raw:
+            raw.sendall(os.urandom(64))
+            raw.settimeout(15)
+            answer = raw.recv(4096)
+            assert answer == b"" or is_tls(answer) or answer.startswith(b"HTTP/1.1 400")
+    assert "Paris" in (chat(fleet, max_tokens=16).choices[0].message.content or "")
+
+
+def mixed(fleet: Served, count: int) -> None:
+    """Requests of 1 to 2,000 prompt tokens; a third is left in the middle."""
+    rng = random.Random(4)
+    plans = [
+        (rng.choice([1, 3, 17, 64, 200, 700, 2000]), rng.random() < 0.34, rng.randrange(1, 24))
+        for _ in range(count)
+    ]
+
+    def one(plan: tuple[int, bool, int]) -> None:
+        length, leave, tokens = plan
+        ids = [rng.randrange(1000, 20000) for _ in range(length)]
+        stream = fleet.openai().completions.create(
+            model=MODEL,
+            prompt=ids,
+            max_tokens=tokens,
+            stream=True,
+            extra_body={"ignore_eos": True},
+        )
+        for index, _ in enumerate(stream):
+            if leave and index >= tokens // 2:
+                stream.close()
+                return
+
+    with ThreadPoolExecutor(6) as pool:
+        for future in [pool.submit(one, p) for p in plans]:
+            future.result(timeout=300)
+
+
+def footprint(fleet: Served) -> dict[str, tuple[int, int]]:
+    """Open files and resident bytes by process."""
+    found = {}
+    for name, process in {
+        **fleet.agents(),
+        **{f"{n} runner": p for n, p in fleet.runners().items()},
+    }.items():
+        found[name] = (process.num_fds() if os.name == "posix" else 0, process.memory_info().rss)
+    return found
+
+
+def leaks(fleet: Served, warm: int, count: int, grow: float) -> None:
+    mixed(fleet, warm)
+    fleet.openai().completions.create(model=MODEL, prompt=[1000] * 2000, max_tokens=1)
+    before = footprint(fleet)
+    mixed(fleet, count)
+    after = footprint(fleet)
+    for name, (files, rss) in after.items():
+        assert files <= before[name][0] + 4, (
+            f"{name} has {files} open files, before {before[name][0]}"
+        )
+        assert rss <= before[name][1] * grow + 40 * 2**20, f"{name}: {before[name][1]} -> {rss}"
+    chain = fleet.local("fleet")["chains"][0]
+    assert (chain["running"], chain["waiting"]) == (0, 0)
+    counters = fleet.local("runners")
+    assert counters, "the coordinator's runner answers"
+    for stats in counters:
+        assert stats["open_slots"] == 0
+        assert stats["free_blocks"] == stats["blocks"]
+
+
+def test_mixed_requests_leave_nothing_behind(fleet: Served) -> None:
+    leaks(fleet, 20, 30, grow=1.25)
+
+
+@pytest.mark.slow
+def test_300_mixed_requests_leave_nothing_behind(fleet: Served) -> None:
+    leaks(fleet, 60, 300, grow=1.15)

@@ -1,0 +1,92 @@
+"""kill -9 of any one process during an answer: a typed error at once, and then business as usual."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import psutil
+import pytest
+
+from tests.support.served import MODEL, Served
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def fleet(library: Path) -> Iterator[Served]:
+    with Served(3, "fast", library) as served:
+        yield served
+
+
+def begin(fleet: Served) -> openai.Stream[openai.types.chat.ChatCompletionChunk]:
+    """A long answer of which some tokens have come."""
+    stream = fleet.openai().chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": "Write a long story about a lighthouse."}],
+        max_tokens=1500,
+        stream=True,
+        extra_body={"ignore_eos": True},
+    )
+    for index, _ in enumerate(stream):
+        if index == 8:
+            break
+    return stream
+
+
+def rest(stream: openai.Stream[openai.types.chat.ChatCompletionChunk]) -> float:
+    """Seconds from now until the stream has ended, however."""
+    started = time.monotonic()
+    for _ in stream:
+        pass
+    return time.monotonic() - started
+
+
+def answers_again(fleet: Served) -> None:
+    answer = fleet.openai(timeout=60).chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": "What is the capital of France?"}],
+        max_tokens=24,
+    )
+    assert "Paris" in (answer.choices[0].message.content or "")
+
+
+def killed(fleet: Served, process: psutil.Process, codes: set[str]) -> None:
+    stream = begin(fleet)
+    process.kill()
+    started = time.monotonic()
+    with pytest.raises(openai.APIError) as caught:
+        rest(stream)
+    assert time.monotonic() - started < 5.0
+    assert caught.value.code in codes, caught.value
+    assert str(caught.value), "a sentence for people"
+    answers_again(fleet)
+    fleet.wait_live(3)
+
+
+@pytest.mark.parametrize("node", ["pc-1", "pc-2", "pc-3"])
+def test_a_runner_dies(fleet: Served, node: str) -> None:
+    killed(fleet, fleet.runners()[node], {"chain_broken", "runner_failed"})
+
+
+def test_an_agent_dies_and_its_runner_with_it(fleet: Served) -> None:
+    runner = fleet.runners()["pc-2"]
+    killed(fleet, fleet.agents()["pc-2"], {"chain_broken", "runner_failed"})
+    runner.wait(10)
+
+
+def test_the_coordinator_dies(fleet: Served) -> None:
+    children = psutil.Process(fleet.agents()["pc-1"].pid).children()
+    stream = begin(fleet)
+    fleet.agents()["pc-1"].kill()
+    started = time.monotonic()
+    with pytest.raises((openai.APIConnectionError, openai.APIError, OSError, Exception)) as caught:
+        rest(stream)
+    assert time.monotonic() - started < 5.0
+    assert not isinstance(caught.value, AssertionError)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == [], "its runner ends with it"
+    fleet.wait_live(3)
+    answers_again(fleet)
