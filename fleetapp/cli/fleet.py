@@ -94,7 +94,7 @@ def status(app: App, /, as_json: bool) -> None:
     online = [n for n in view.nodes if n.state == "online"]
     lending = sum(n.contribute for n in online)
     click.echo(
-        f"Fleet '{output.one_line(view.name)}' ({view.fleet_id}): {len(view.nodes)} PCs, "
+        f"Fleet '{output.one_line(view.name)}' ({view.fleet_id}): {_count(view)}, "
         f"{len(online)} online, {lending} contributing."
     )
     for sentence in attention(view):
@@ -103,6 +103,10 @@ def status(app: App, /, as_json: bool) -> None:
         click.echo("No model is served. 'fleetapp serve MODEL' starts one.")
     for chain in view.chains:
         _print_chain(chain)
+
+
+def _count(view: FleetView) -> str:
+    return "1 PC" if len(view.nodes) == 1 else f"{len(view.nodes)} PCs"
 
 
 def attention(view: FleetView) -> list[str]:
@@ -181,12 +185,13 @@ def _memory(node: NodeView) -> str:
 
 
 @fleet.group(invoke_without_command=True)
+@json_option
 @common_options
 @click.pass_context
-def codes(ctx: click.Context) -> None:
+def codes(ctx: click.Context, /, as_json: bool) -> None:
     """Join codes: list, new, revoke."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_codes, as_json=False)
+        ctx.invoke(list_codes, as_json=as_json)
 
 
 @codes.command("list")

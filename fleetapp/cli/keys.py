@@ -13,12 +13,13 @@ from fleetapp.hub.keys import ApiKeyView
 
 
 @click.group(invoke_without_command=True)
+@json_option
 @common_options
 @click.pass_context
-def keys(ctx: click.Context) -> None:
+def keys(ctx: click.Context, /, as_json: bool) -> None:
     """API keys for programs: list, new, revoke."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_keys, as_json=False)
+        ctx.invoke(list_keys, as_json=as_json)
 
 
 @keys.command("list")

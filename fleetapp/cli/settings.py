@@ -16,12 +16,13 @@ HINT = "A running agent takes it over at its next start."
 
 
 @click.group(invoke_without_command=True)
+@json_option
 @common_options
 @click.pass_context
-def settings(ctx: click.Context) -> None:
+def settings(ctx: click.Context, /, as_json: bool) -> None:
     """Settings: list, get, set, reset."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_settings, as_json=False)
+        ctx.invoke(list_settings, as_json=as_json)
 
 
 def _explained(app: App) -> tuple[Explained, ...]:
