@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 
@@ -10,19 +11,36 @@ from aiohttp import web
 
 from fleetapp.agent.agent import Agent
 from fleetapp.api.auth import Authorize
-from fleetapp.errors import ChainBroken, NoHub, NotAMember
+from fleetapp.api.sse import connected
+from fleetapp.errors import Cancelled, ChainBroken, NoHub, NotAMember
 
 log = logging.getLogger("fleetapp.api.proxy")
 
 PASSED = ("Content-Type", "Accept")
-RETURNED = ("Content-Type", "Cache-Control", "Allow")
+RETURNED = ("Content-Type", "Cache-Control", "Allow", "X-Request-Id", "X-Fleet-Devices")
+LOOK_EVERY = 0.2
+"""How soon it is noticed that a client left while its whole answer was being made (s)."""
 
 
 def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -> None:
     """Register ``/v1/*`` and ``/healthz`` of the loopback address."""
 
-    async def forward(request: web.Request) -> web.StreamResponse:
+    async def watched(request: web.Request) -> web.StreamResponse:
         authorize(request)
+        passing = asyncio.ensure_future(forward(request))
+        try:
+            while not passing.done():
+                await asyncio.wait({passing}, timeout=LOOK_EVERY)
+                if not passing.done() and not connected(request):
+                    break  # nobody reads it any more: cancelling ends the request at the hub
+            else:
+                return passing.result()
+        finally:
+            passing.cancel()
+            await asyncio.wait({passing}, timeout=LOOK_EVERY)
+        raise Cancelled("The client left.")
+
+    async def forward(request: web.Request) -> web.StreamResponse:
         fleet = agent.hub_link
         if fleet is None:
             raise NotAMember("This PC belongs to no fleet, so nothing can answer.")
@@ -54,5 +72,5 @@ def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -
         await response.write_eof()
         return response
 
-    app.router.add_route("*", "/v1/{tail:.*}", forward)
-    app.router.add_get("/healthz", forward)
+    app.router.add_route("*", "/v1/{tail:.*}", watched)
+    app.router.add_get("/healthz", watched)

@@ -14,6 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from fleetapp.cli.output import clean
 from fleetapp.demo.run import Options, Result, ask, bring_up
 from fleetapp.demo.throwaway import ThrowAwayFleet
 from fleetapp.errors import BadRequest, Cancelled
@@ -39,7 +40,7 @@ MAX_NODES = 16
 @click.option("--seed", type=int, help="For a temperature above 0: the same seed, the same text.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 @click.option("--serve", is_flag=True, help="Keep it up and print READY <base-url> <api-key>.")
-def demo(  # noqa: PLR0913
+def demo(
     nodes: int,
     prompt: str,
     model: str,
@@ -121,7 +122,7 @@ async def _story(
 
 
 def _show(piece: str) -> None:
-    sys.stdout.write("".join(c for c in piece if c.isprintable() or c in "\n\t"))
+    sys.stdout.write(clean(piece))
     sys.stdout.flush()
 
 
