@@ -107,7 +107,7 @@ def run(
     for reader in readers:
         reader.start()
     try:
-        assert process.stdin is not None  # noqa: S101 - PIPE above
+        assert process.stdin is not None
         with contextlib.suppress(OSError):  # it died at once: told below
             process.stdin.write(msgspec.json.encode(request) + b"\n")
             process.stdin.flush()

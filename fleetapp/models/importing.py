@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ class Prepared:
         # A plain name: the converter derives the others from it.
         source = folder / "model.gguf"
         try:
-            os.symlink(self.path, source)
+            source.symlink_to(self.path)
         except OSError:  # Windows without the right to make symbolic links
             link_or_copy(self.path, source)
         watch = child.Watch(folder, "converting", self.path.stat().st_size)

@@ -49,7 +49,7 @@ from fleetapp.models.manifest import (
 )
 from fleetapp.models.progress import Progress, ProgressFn, silent
 from fleetapp.models.store import MANIFEST, SIGNATURE, ShardStore, damaged
-from fleetapp.types import LayerRange, ModelId
+from fleetapp.types import LayerRange
 
 log = logging.getLogger(__name__)
 

@@ -269,7 +269,7 @@ def _copy_rt(stage: Any, path: list[str], value: Any) -> None:
 
 def _enter(node: Any, hidden: int | None) -> Any:
     """Make the stage's input and let it stand in for the tensor that enters."""
-    assert hidden is not None, "cuts are hidden states"  # noqa: S101 - by construction of a plan
+    assert hidden is not None, "cuts are hidden states"
     parameter = ops13.parameter([-1, -1, hidden], np.float32, name=INPUT)
     parameter.output(0).get_tensor().set_names({INPUT})
     value = parameter.output(0)
@@ -289,10 +289,11 @@ def _answer_shapes(graph: Graph, plan: StagePlan, embeds: Any) -> None:
     """Re-express every shape asked of a foreign tensor by the stage's own tensors."""
     probe = _Probe(graph)
     position = {node.get_name(): i for i, node in enumerate(graph.nodes)}
-    own: list[tuple[Any, tuple[int | _Axis, ...]]] = []
     first = graph.nodes[graph.anatomy.states[plan.layers.start][0]]
-    for candidate in _key_tensors(graph, first):
-        own.append((candidate, probe.axes(candidate, position[candidate.get_node().get_name()])))
+    own: list[tuple[Any, tuple[int | _Axis, ...]]] = [
+        (tensor, probe.axes(tensor, position[tensor.get_node().get_name()]))
+        for tensor in _key_tensors(graph, first)
+    ]
     rank = len(embeds.get_partial_shape())
     static = [d.get_length() for d in _shape(embeds) if d.is_static]
     own.append((embeds, ("batch", "seq", *static) if rank == 3 else ("batch", "seq")))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import threading
 from collections.abc import Iterable
@@ -273,9 +272,8 @@ def damaged(folder: Path, files: Iterable[FileEntry], progress: ProgressFn = sil
     for entry in entries:
         progress(Progress("verifying", done, total))
         path = folder / entry.path
-        if not path.is_file() or path.stat().st_size != entry.size:
-            bad.append(entry.path)
-        elif file_sha256(path) != entry.sha256:
+        whole = path.is_file() and path.stat().st_size == entry.size
+        if not whole or file_sha256(path) != entry.sha256:
             bad.append(entry.path)
         done += entry.size
     progress(Progress("verifying", total, total))
@@ -424,7 +422,7 @@ class Assembly:
                 size += entry.size
             with writing(self._folder):
                 for entry in self.manifest.files:
-                    os.replace(self._part(entry), self._folder / entry.path)
+                    self._part(entry).replace(self._folder / entry.path)
                 (self._folder / MANIFEST).write_bytes(self._payload)
                 (self._folder / SIGNATURE).write_bytes(self._signature)
                 (self._folder / _JOURNAL).unlink(missing_ok=True)

@@ -34,11 +34,13 @@ def _run(request: Request) -> object:
 
     source, target = Path(request.source), Path(request.target)
     if request.job == "convert":
-        return convert.gguf_to_ir(source, target, _progress)
+        convert.gguf_to_ir(source, target, _progress)
+        return None
     if request.job == "inspect":
         return split.Graph(source).facts()
     if request.job == "split":
-        return split.split(source, LayerRange(request.start, request.stop), target)
+        split.split(source, LayerRange(request.start, request.stop), target)
+        return None
     if request.job == "check":
         return trial.compare(source, target, _progress)
     msg = f"no such job: {request.job}"

@@ -1,0 +1,49 @@
+"""The real sample model, fetched once per machine by the product's own code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import filelock
+import platformdirs
+
+from fleetapp.models import catalog, fetch
+from fleetapp.models.library import Library
+
+MODEL = "smollm2-135m-instruct"
+DEADLINE = 900.0
+
+
+class NobodySigns:
+    """A signer for libraries whose manifests nobody checks."""
+
+    spki = "00" * 32
+
+    def sign(self, payload: bytes) -> bytes:
+        return b"unsigned:" + str(len(payload)).encode()
+
+
+def cache_root() -> Path:
+    """Where test models are kept between runs."""
+    return Path(
+        os.environ.get("FLEETAPP_TEST_CACHE")
+        or platformdirs.user_cache_path("fleetapp-tests", appauthor=False)
+    )
+
+
+def sample_library() -> Path:
+    """Root of a shared library that holds the sample model; fetches it the first time."""
+    root = cache_root() / "models"
+    root.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(root / "sample.lock", timeout=DEADLINE):
+        fetch.get(Library(root, NobodySigns()), catalog.find(MODEL))
+    return root
+
+
+def sample_gguf() -> Path:
+    """The sample's GGUF file; fetches it the first time."""
+    root = cache_root() / "downloads"
+    root.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(root / "sample.lock", timeout=DEADLINE):
+        return fetch.fetch(catalog.find(MODEL), root)[0]
