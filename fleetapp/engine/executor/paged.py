@@ -36,6 +36,9 @@ Progress = Callable[[Literal["compiling", "loading"], int, int], None]
 
 _AUTOMATIC_SEQUENCES: Final = 4
 _AUTOMATIC_SHARE: Final = 0.25
+_WARM_TOKENS: Final = 32
+_INPUT: Final = {True: np.int64, False: np.float32}
+"""Element type of a stage's input: token ids on the first, hidden states elsewhere."""
 
 
 def load(
@@ -95,8 +98,24 @@ def load(
         runtime=runtime_name(device),
     )
     executor = PagedExecutor(compiled, cache, device, info, rows_chosen=graph.rows_chosen)
+    _warm_up(executor)
     report("loading", size, size)
     return executor
+
+
+def _warm_up(executor: PagedExecutor) -> None:
+    """Run one short prefill and one decode: devices finish compiling at their first inference,
+    and a node that says it is ready must not let the first answer wait for that.
+    """
+    info = executor.info
+    count = min(_WARM_TOKENS, info.max_context - 1)
+    if count < 1:
+        return
+    executor.open(0, 0)
+    for past, new in ((0, count), (count, 1)):
+        inputs = np.zeros((new,) if info.first else (new, info.hidden), _INPUT[info.first])
+        executor.forward((Segment(0, 0, past, new, sample=True),), inputs)
+    executor.reset()
 
 
 class _Cache:
