@@ -84,8 +84,8 @@ def capital(words: str) -> str:
 
 
 def release(runtime: str) -> str:
-    """The part of a runtime's version that two stages must share: without the build number."""
-    return runtime.split("-", 1)[0].strip()
+    """What two stages must have in common: name and version, neither build nor device."""
+    return " ".join(word.split("-", 1)[0] for word in runtime.split()[:2])
 
 
 def hello_of(me: Self, link: Link) -> Hello:
