@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import subprocess
 import sys
@@ -90,10 +91,9 @@ class RunnerClient:
             while (found := what()) is None:
                 remaining = until - time.monotonic()
                 if remaining <= 0 or not self._threads[0].is_alive():
-                    words = "\n".join(self.stderr[-15:])
-                    raise AssertionError(
-                        f"the runner said {self.messages[-5:]} (exit {self.process.poll()})\n{words}"
-                    )
+                    said, words = self.messages[-5:], "\n".join(self.stderr[-15:])
+                    code = self.process.poll()
+                    raise AssertionError(f"the runner said {said} (exit {code})\n{words}")
                 self._news.wait(min(remaining, 0.5))
             return found
 
@@ -129,10 +129,8 @@ class RunnerClient:
     def close(self, seconds: float = 10.0) -> int:
         """Close stdin, as an agent does, and wait for the exit code."""
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
         return self.ended(seconds)
 
     def ended(self, seconds: float = 10.0) -> int:
@@ -148,10 +146,8 @@ class RunnerClient:
                 thread.join(10)
             for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
                 assert stream is not None
-                try:
+                with contextlib.suppress(OSError):
                     stream.close()
-                except OSError:
-                    pass
         return code
 
     def _read(self) -> None:
