@@ -19,6 +19,7 @@ import msgspec
 from fleetapp import __version__
 from fleetapp.agent.infleet import PC, InFleet, Servers
 from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
@@ -327,7 +328,7 @@ class Agent:
         last: FleetView | None = None
         event = fleet.hub.listen() if fleet.hub is not None else asyncio.Event()
         try:
-            while self._fleet is fleet:
+            while self._fleet is fleet and not self.finished.is_set():
                 event.clear()
                 view = await self.fleet_view()
                 if view != last:
@@ -339,6 +340,10 @@ class Agent:
         finally:
             if fleet.hub is not None:
                 fleet.hub.unlisten(event)
+
+    async def runners(self) -> list[pipe.RunnerStats]:
+        """Counters of this PC's runners, asked now."""
+        return await self._require().stages.counters()
 
     async def codes(self) -> list[JoinCodeView]:
         """Join codes, without their secrets."""
@@ -394,7 +399,12 @@ class Agent:
 
     async def quit(self) -> None:
         """Ask the process to end."""
+        self.finish()
+
+    def finish(self) -> None:
+        """End soon; open event streams end first, so that nothing holds the process back."""
         self.finished.set()
+        self._changed()
 
     # ------------------------------------------------------------------ helpers
 
@@ -439,7 +449,7 @@ class Agent:
         event = asyncio.Event()
         self._listeners.add(event)
         try:
-            while True:
+            while not self.finished.is_set():
                 event.clear()
                 yield None
                 with contextlib.suppress(TimeoutError):

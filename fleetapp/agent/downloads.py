@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -15,8 +16,21 @@ from fleetapp.models.store import Assembly
 log = logging.getLogger("fleetapp.agent.downloads")
 
 PARALLEL = 4
-STALL_SECONDS = 20.0
-ATTEMPTS = 5
+DAMAGED_ALLOWED = 3
+"""Times that one chunk may arrive damaged before its source is not asked again."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a transfer may stand still and how often it is taken up again. Seconds."""
+
+    stall: float = 20.0
+    """Between two pieces of a chunk."""
+    attempts: int = 5
+    """In a row that bring nothing new; one that does starts the count anew."""
+    pause: float = 0.4
+    """Before the second attempt; doubled before each further one."""
+    longest_pause: float = 3.0
 
 
 class ChunkSource(Protocol):
@@ -31,28 +45,23 @@ Report = Callable[[int, int], Awaitable[None]]
 """Called with bytes done and bytes total."""
 
 
-async def fetch_chunk(source: ChunkSource, chunk: Chunk) -> bytes:
-    """One chunk, resumed where a stalled or broken transfer ended.
+async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> bytes:
+    """One chunk, resumed where a stalled or broken transfer ended; its hash is not looked at.
 
     Raises:
         DownloadFailed: no progress in several attempts.
+        StorageError: the source says that its own disk is at fault.
     """
     data = bytearray()
-    last = "no answer"
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            await asyncio.sleep(min(0.2 * 2**attempt, 3.0))
+    furthest, fruitless, last = 0, 0, ""
+    while fruitless < patience.attempts:
+        if fruitless:
+            await asyncio.sleep(min(patience.pause * 2 ** (fruitless - 1), patience.longest_pause))
         try:
-            stream = source.read(chunk.sha256, len(data)).__aiter__()
-            while True:
-                try:
-                    data += await asyncio.wait_for(anext(stream), STALL_SECONDS)
-                except StopAsyncIteration:
-                    break
-                if len(data) > chunk.size:
-                    break
+            await _receive(source, chunk, data, patience.stall)
+            last = f"it ended after {len(data)} of {chunk.size} bytes"
         except TimeoutError:
-            last = f"nothing came for {STALL_SECONDS:.0f} s"
+            last = f"nothing came for {patience.stall:.0f} s"
         except StorageError:
             raise
         except (FleetError, OSError) as exc:
@@ -62,19 +71,43 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk) -> bytes:
         if len(data) > chunk.size:
             data.clear()
             last = "the source sent more than the chunk holds"
+        fruitless = 0 if len(data) > furthest else fruitless + 1
+        furthest = max(furthest, len(data))
     raise DownloadFailed(
         f"Chunk {chunk.sha256[:12]} could not be fetched: {last}.",
         remedy="Check the connection to the coordinator; what was fetched so far is kept.",
     )
 
 
-async def fetch_shard(assembly: Assembly, source: ChunkSource, report: Report) -> Path:
+async def _receive(source: ChunkSource, chunk: Chunk, data: bytearray, stall: float) -> None:
+    """Append what comes, until the chunk is full or the source ends."""
+    stream = source.read(chunk.sha256, len(data))
+    try:
+        while len(data) < chunk.size:
+            try:
+                data += await asyncio.wait_for(anext(stream), stall)
+            except StopAsyncIteration:
+                return
+    finally:
+        # A generator left to the garbage collector would keep its connection until then.
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def fetch_shard(
+    assembly: Assembly, source: ChunkSource, report: Report, patience: Patience | None = None
+) -> Path:
     """Fill an assembly and complete it.
+
+    A partial that proves damaged on this disk (power was cut before its bytes were written, say)
+    is mended once; after that the disk is to blame.
 
     Args:
         assembly: knows what is missing; written from a worker thread.
         source: gives chunks by hash.
         report: progress in bytes, what was here already included.
+        patience: with a source that stalls.
 
     Returns:
         The finished stage folder.
@@ -82,29 +115,38 @@ async def fetch_shard(assembly: Assembly, source: ChunkSource, report: Report) -
     Raises:
         DownloadFailed, HashMismatch, DiskFull: the partial is kept in every case.
     """
+    patience = patience or Patience()
+    await _fetch_missing(assembly, source, report, patience)
+    try:
+        return await asyncio.to_thread(assembly.finish)
+    except HashMismatch as exc:
+        log.warning("%s", exc.message)
+        await _fetch_missing(assembly, source, report, patience)
+        return await asyncio.to_thread(assembly.finish)
+
+
+async def _fetch_missing(
+    assembly: Assembly, source: ChunkSource, report: Report, patience: Patience
+) -> None:
     missing = list(await asyncio.to_thread(assembly.missing))
-    total = assembly.total
-    done = total - sum(c.size for c in missing)
-    await report(done, total)
+    await report(assembly.done, assembly.total)
     queue = list(reversed(missing))
     failures: dict[str, int] = {}
 
     async def worker() -> None:
-        nonlocal done
         while queue:
             chunk = queue.pop()
-            data = await fetch_chunk(source, chunk)
+            data = await fetch_chunk(source, chunk, patience)
             try:
                 await asyncio.to_thread(assembly.write, chunk.sha256, data)
             except HashMismatch:
                 failures[chunk.sha256] = failures.get(chunk.sha256, 0) + 1
                 log.warning("chunk %s arrived damaged", chunk.sha256[:12])
-                if failures[chunk.sha256] >= 3:
+                if failures[chunk.sha256] >= DAMAGED_ALLOWED:
                     raise
                 queue.append(chunk)
                 continue
-            done += chunk.size
-            await report(done, total)
+            await report(assembly.done, assembly.total)
 
     tasks = [asyncio.create_task(worker()) for _ in range(min(PARALLEL, len(missing)))]
     try:
@@ -113,4 +155,3 @@ async def fetch_shard(assembly: Assembly, source: ChunkSource, report: Report) -
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return await asyncio.to_thread(assembly.finish)

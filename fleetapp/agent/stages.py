@@ -211,6 +211,15 @@ class StageHost:
         """Stop every runner."""
         await asyncio.gather(*(self.release(a) for a in list(self._held)))
 
+    async def counters(self) -> list[pipe.RunnerStats]:
+        """What each loaded runner has counted.
+
+        Raises:
+            RunnerFailed: one does not answer in time.
+        """
+        loaded = [h.runner for h in self._held.values() if h.status.phase in ("ready", "linked")]
+        return [await runner.stats() for runner in loaded if runner is not None]
+
     async def refresh_counters(self) -> None:
         """Ask each linked runner for its counters; a silent one is left to its own deadlines."""
         for held in list(self._held.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from fleetapp.api.errors import error_body, internal, json_response, use_error_m
 from fleetapp.api.feed import Limits, Pull
 from fleetapp.api.schema import explain, parse_object
 from fleetapp.api.sse import ClientGone, EventStream, connected
+from fleetapp.engine.pipe import RunnerStats
 from fleetapp.errors import FleetError
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
@@ -58,6 +59,10 @@ class LocalAgent(Protocol):
 
     def fleet_events(self) -> AsyncIterator[FleetView]:
         """The view now, and again on every change; closing the iterator ends it."""
+        ...
+
+    async def runners(self) -> Sequence[RunnerStats]:
+        """Counters of this PC's runners."""
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -158,6 +163,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
+        ("GET", "runners", local.runners),
         ("GET", "fleet/codes", local.codes),
         ("POST", "fleet/codes", local.make_code),
         ("DELETE", "fleet/codes/{id}", local.revoke_code),
@@ -212,6 +218,9 @@ class _Local:
 
     async def fleet_events(self, request: web.Request) -> web.StreamResponse:
         return await _stream(request, self._agent.fleet_events())
+
+    async def runners(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.runners())
 
     async def codes(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.codes())

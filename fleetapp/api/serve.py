@@ -166,10 +166,10 @@ def _end_on_signals(agent: Agent) -> None:
         if number is None:
             continue
         with contextlib.suppress(NotImplementedError, ValueError):
-            loop.add_signal_handler(number, agent.finished.set)
+            loop.add_signal_handler(number, agent.finish)
             continue
         # Windows' Proactor loop takes no handlers; the plain one wakes the loop instead.
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(agent.finished.set))
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(agent.finish))
 
 
 def _end_with_stdin(agent: Agent) -> None:
@@ -180,6 +180,6 @@ def _end_with_stdin(agent: Agent) -> None:
             while sys.stdin.buffer.read(4096):
                 pass
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(agent.finished.set)
+            loop.call_soon_threadsafe(agent.finish)
 
     threading.Thread(target=watch, name="stdin", daemon=True).start()

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fleetapp.engine.pipe import RunnerStats
 from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import (
@@ -117,6 +118,10 @@ class FakeAgent:
         self._note("fleet_events")
         yield fleet_view()
         raise NotAMember("This PC has left the fleet.")
+
+    async def runners(self) -> list[RunnerStats]:
+        self._note("runners")
+        return []
 
     async def codes(self) -> list[JoinCodeView]:
         self._note("codes")
