@@ -54,9 +54,9 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> 
     """
     data = bytearray()
     furthest, fruitless, last = 0, 0, ""
+    pause = 0.0
     while fruitless < patience.attempts:
-        if fruitless:
-            await asyncio.sleep(min(patience.pause * 2 ** (fruitless - 1), patience.longest_pause))
+        await asyncio.sleep(pause)
         try:
             await _receive(source, chunk, data, patience.stall)
             last = f"it ended after {len(data)} of {chunk.size} bytes"
@@ -73,6 +73,7 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> 
             last = "the source sent more than the chunk holds"
         fruitless = 0 if len(data) > furthest else fruitless + 1
         furthest = max(furthest, len(data))
+        pause = min(patience.pause * 2 ** max(fruitless - 1, 0), patience.longest_pause)
     raise DownloadFailed(
         f"Chunk {chunk.sha256[:12]} could not be fetched: {last}.",
         remedy="Check the connection to the coordinator; what was fetched so far is kept.",
