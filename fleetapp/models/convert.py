@@ -28,7 +28,7 @@ def gguf_to_ir(source: Path, target: Path, progress: ProgressFn) -> None:
         pipeline = openvino_genai.LLMPipeline(
             os.fspath(source), "CPU", enable_save_ov_model=True, INFERENCE_NUM_THREADS=2
         )
-    except RuntimeError as e:
+    except (RuntimeError, IndexError, ValueError, MemoryError) as e:
         said = [line.strip() for line in str(e).splitlines() if line.strip()]
         raise CorruptModel(
             f"{source.name} cannot be converted: {said[-1] if said else 'no reason given'}"

@@ -25,6 +25,16 @@ _ELSEWHERE = (
     "Export it to an OpenVINO IR folder with optimum-intel on another machine "
     "and import that with 'fleetapp model import FOLDER'."
 )
+MATRIX_TYPES = ("F16", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K")
+"""Types of weight matrices that it reads (seen with 2026.4.1: F32 and BF16 are refused too)."""
+_PARTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "ffn_gate")
+_NEEDED = (
+    "general.file_type",
+    "tokenizer.ggml.tokens",
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.merges",
+    "tokenizer.ggml.pre",
+)
 _MOST_KEYS = 65_536
 _MOST_TENSORS = 1_048_576
 _MOST_ELEMENTS = 16_777_216
@@ -63,6 +73,8 @@ class GgufInfo:
     """A checked header. Arrays in ``values`` are their lengths, except a few short ones."""
 
     size: int
+    data_start: int
+    """Where tensor data begins."""
     values: dict[str, Any] = field(repr=False)
     tensors: tuple[Tensor, ...] = field(repr=False)
 
@@ -187,7 +199,7 @@ def _parse(cursor: _Cursor, size: int) -> GgufInfo:
                 f"{cursor.name} is truncated: tensor '{tensor.name}' needs "
                 f"{start + tensor.offset + tensor.nbytes} bytes, the file has {size}."
             )
-    return GgufInfo(size=size, values=values, tensors=table)
+    return GgufInfo(size=size, data_start=start, values=values, tensors=table)
 
 
 def _tensor(cursor: _Cursor) -> Tensor:
@@ -228,20 +240,99 @@ def require_convertible(info: GgufInfo, name: str) -> None:
             f"{', '.join(ARCHITECTURES)} can be imported.",
             remedy=_ELSEWHERE,
         )
+    if info.number("expert_count"):
+        raise UnknownArchitecture(
+            f"{name} is a mixture of experts, which cannot be imported from a GGUF file.",
+            remedy=_ELSEWHERE,
+        )
+    if (info.values.get("split.count") or 0) > 1:
+        raise Unsupported(
+            f"{name} is one of {info.values['split.count']} parts of a model.",
+            remedy="Join them with llama.cpp's 'llama-gguf-split --merge' and import the result.",
+        )
+    if info.values.get("tokenizer.ggml.model") != "gpt2":
+        raise UnknownArchitecture(
+            f"{name} has a tokenizer of the kind '{info.values.get('tokenizer.ggml.model')}'; "
+            "byte-level BPE (gpt2) can be imported from GGUF files.",
+            remedy=_ELSEWHERE,
+        )
+    _require_complete(info, name)
+    _require_types(info, name)
+    rope(info, name)
+
+
+def _require_complete(info: GgufInfo, name: str) -> None:
     layers, hidden = info.number("block_count"), info.number("embedding_length")
     heads = info.number("attention.head_count")
     if not layers or not hidden or not heads or min(layers, hidden, heads) < 1:
         raise CorruptModel(f"{name} lacks its numbers of layers, heads or hidden size.")
+    keys = (*_NEEDED, f"{info.architecture}.attention.layer_norm_rms_epsilon")
+    if lacking := next((k for k in keys if k not in info.values), None):
+        raise CorruptModel(f"{name} lacks the key '{lacking}'.")
     names = {t.name for t in info.tensors}
     wanted = ["token_embd.weight", "output_norm.weight"]
     wanted += [f"blk.{i}.{part}.weight" for i in range(min(layers, 4096)) for part in _PARTS]
     if lacking := next((w for w in wanted if w not in names), None):
         raise CorruptModel(f"{name} lacks the tensor '{lacking}' of its {layers} layers.")
-    if info.values.get("tokenizer.ggml.model") != "gpt2" and family != "llama":
-        raise Unsupported(f"{name} has a tokenizer that cannot be converted.", remedy=_ELSEWHERE)
 
 
-_PARTS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "ffn_gate")
+def _require_types(info: GgufInfo, name: str) -> None:
+    for tensor in info.tensors:
+        matrix = tensor.name.endswith(".weight") and len(tensor.dims) > 1
+        if matrix and tensor.kind.name not in MATRIX_TYPES:
+            raise UnknownArchitecture(
+                f"{name} has weights of the type {tensor.kind.name}; "
+                f"{', '.join(MATRIX_TYPES)} can be imported.",
+                remedy="Get the file in one of these types, for example Q4_K_M or Q8_0.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Rotary frequencies: ``base ** (-2 i / head_size) / divisors[i]``."""
+
+    head_size: int
+    base: float
+    divisors: tuple[float, ...]
+
+
+def rope(info: GgufInfo, name: str, path: Path | None = None) -> Rope:
+    """Return the rotary frequencies of a file, scaling included.
+
+    Args:
+        info: its header.
+        name: for messages.
+        path: the file, to read ``rope_freqs.weight``; without it divisors of 1 stand for them.
+
+    Raises:
+        UnknownArchitecture: a kind of scaling that cannot be added after conversion.
+    """
+    heads, hidden = info.number("attention.head_count"), info.number("embedding_length")
+    size = info.number("attention.key_length") or (hidden or 0) // (heads or 1)
+    kind = info.values.get(f"{info.architecture}.rope.scaling.type", "none")
+    rotated = info.number("rope.dimension_count") or size
+    if kind not in ("none", "linear", "llama3") or rotated != size:
+        raise UnknownArchitecture(
+            f"{name} scales its rotary positions in a way that cannot be imported ({kind}, "
+            f"{rotated} of {size} dimensions).",
+            remedy=_ELSEWHERE,
+        )
+    base = info.values.get(f"{info.architecture}.rope.freq_base", 10_000.0)
+    factor = info.values.get(f"{info.architecture}.rope.scaling.factor", 1.0)
+    divisors = [1.0] * (size // 2)
+    if kind == "linear" and isinstance(factor, float) and factor > 0:
+        divisors = [factor] * (size // 2)
+    table = next((t for t in info.tensors if t.name == "rope_freqs.weight"), None)
+    if table is not None:
+        if table.kind.name != "F32" or table.dims != (size // 2,):
+            raise CorruptModel(f"{name}: 'rope_freqs.weight' has an odd type or shape.")
+        if path is not None:
+            with path.open("rb") as file:
+                file.seek(info.data_start + table.offset)
+                divisors = list(struct.unpack(f"<{size // 2}f", file.read(table.nbytes)))
+            if not all(0 < d < 1e6 for d in divisors):
+                raise CorruptModel(f"{name}: 'rope_freqs.weight' makes no sense.")
+    return Rope(size, float(base), tuple(divisors))
 
 
 def describe(info: GgufInfo) -> Description:

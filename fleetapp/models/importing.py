@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from fleetapp.errors import NotAModel
-from fleetapp.models import child, gguf_check, ir_check
+from fleetapp.models import child, gguf_check, ir_check, repair
 from fleetapp.models.chunking import blocks, describe, file_sha256, tensor_spans
 from fleetapp.models.disk import link_or_copy, make_folder, writing
 from fleetapp.models.facts import Description, GraphFacts, architecture, safe_id
@@ -35,6 +35,8 @@ class Prepared:
     described: Description
     space: int
     """Bytes needed while importing."""
+    rope: gguf_check.Rope | None = None
+    """What the rotary frequencies of a GGUF file must be."""
 
     def fill(self, folder: Path, progress: ProgressFn) -> None:
         """Put ``openvino_model.xml|bin`` and ``tokenizer/`` into an empty folder."""
@@ -57,6 +59,9 @@ class Prepared:
                 else:
                     shutil.copyfile(made / name, target)
             done += target.stat().st_size
+        repair.lift_truncation(tokenizer / "openvino_tokenizer.xml")
+        if (rope := self.rope) is not None:
+            repair.set_frequencies(folder / XML, rope.head_size, rope.base, rope.divisors)
 
     def _convert(self, folder: Path, progress: ProgressFn) -> None:
         # A plain name: the converter derives the others from it.
@@ -146,6 +151,7 @@ def prepare(path: Path, model_id: str | None) -> Prepared:
         revision=f"sha256:{file_sha256(path)}",
         described=gguf_check.describe(info),
         space=int(path.stat().st_size * (1 + _OVERHEAD)),
+        rope=gguf_check.rope(info, path.name, path),
     )
 
 
