@@ -133,6 +133,19 @@ def objection(
     return _wrong_time(hello, spki, me, link) or _wrong_sender(hello, spki, me, link, taken=taken)
 
 
+def failed_before(
+    hello: Hello, me: Self, failed: tuple[Link, FleetError] | None
+) -> FleetError | None:
+    """For a runner in no ring: why it could not form the one that a hello asks for, if it tried.
+
+    Asking again would not help; the cause travels on to the stage before.
+    """
+    if failed is None or (failed[0].chain, failed[0].epoch) != (hello.chain, hello.epoch):
+        return None
+    link, error = failed
+    return ProtocolError(f"{capital(name_of(me, link))} could not link: {error.message}")
+
+
 def _wrong_time(hello: Hello, spki: str, me: Self, link: Link) -> FleetError | None:
     mine = capital(name_of(me, link))
     theirs = f"stage {hello.from_stage} (key {spki[:16]})"

@@ -22,6 +22,7 @@ from fleetapp.engine.neighbours import (
     after,
     before,
     capital,
+    failed_before,
     hello_of,
     name_of,
     name_of_next,
@@ -109,6 +110,8 @@ class Ring:
         self._deadline = message_deadline
         self._lock = threading.Lock()
         self._current: _Epoch | None = None
+        self._failed: tuple[Link, FleetError] | None = None
+        """The last epoch that could not be formed: who asks for it is told why."""
         self._sent_before = 0
         self._received_before = 0
         self._threads: list[threading.Thread] = []
@@ -146,8 +149,7 @@ class Ring:
         epoch = _Epoch(link)
         self._replace(epoch)
         if (error := self._cannot(link)) is not None:
-            self._replace(None, only=epoch)
-            self._post(LinkFailed(link.epoch, error))
+            self._give_up(epoch, error)
         elif link.stages == 1:
             self._post(LinkUp(link.epoch))
         else:
@@ -229,14 +231,19 @@ class Ring:
                 epoch.next = connection
             previous = self._await_previous(epoch, until)
         except FleetError as exc:
-            if not epoch.stop.is_set():
-                self._replace(None, only=epoch)
-                self._post(LinkFailed(epoch.link.epoch, exc))
+            self._give_up(epoch, exc)
             return
         if previous is None:
             return
         self._post(LinkUp(epoch.link.epoch))
         self._read(epoch, previous)
+
+    def _give_up(self, epoch: _Epoch, error: FleetError) -> None:
+        if epoch.stop.is_set():
+            return
+        self._failed = (epoch.link, error)
+        self._replace(None, only=epoch)
+        self._post(LinkFailed(epoch.link.epoch, error))
 
     def _dial(self, epoch: _Epoch, until: float) -> Connection:
         """Connect and introduce ourselves; who has not heard of the epoch yet is asked again."""
@@ -310,8 +317,9 @@ class Ring:
     def _check(self, hello: Hello, spki: str) -> HelloReply:
         """Hold a hello against what this stage is."""
         with self._lock:
-            epoch = self._current
-            error = objection(
+            epoch, failed = self._current, self._failed
+            error = failed_before(hello, self._me, failed) if epoch is None else None
+            error = error or objection(
                 hello,
                 spki,
                 self._me,
