@@ -17,6 +17,7 @@ import msgspec
 
 import fleetapp
 from fleetapp.errors import FleetError, ModelError, from_code
+from fleetapp.models.facts import GraphFacts
 from fleetapp.models.progress import Progress, ProgressFn, silent
 
 DEADLINE = 4 * 3600.0
@@ -37,12 +38,12 @@ class Request(msgspec.Struct, frozen=True):
     stop: int = 0
 
 
-class Trial(msgspec.Struct, frozen=True):
-    """Outcome of running whole and parts on one prompt."""
+class Examination(msgspec.Struct, frozen=True):
+    """What the worker found out about an IR."""
 
-    stages: int
-    tokens: int
-    max_difference: float
+    facts: GraphFacts
+    max_difference: float | None
+    """Largest difference of logits between the whole model and its parts; None if not run."""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -131,14 +132,20 @@ def run(
                 stream.close()
 
 
-def check(source: Path, work: Path, progress: ProgressFn = silent) -> float:
-    """Run an IR whole and in two parts on one prompt; return the largest difference of logits.
+def examine(source: Path, work: Path, progress: ProgressFn = silent) -> Examination:
+    """Measure an IR, then run it whole and in two parts on one prompt and compare.
+
+    Args:
+        source: openvino_model.xml.
+        work: an empty folder for the parts.
+        progress: told the phases ``inspecting`` and ``checking``.
 
     Raises:
-        CannotSplit: they do not agree.
+        NotAModel, CorruptModel: see :class:`split.Graph`.
+        CannotSplit: whole and parts do not agree.
     """
-    raw = run(Request("check", str(source), str(work)), progress)
-    return msgspec.json.decode(raw, type=Trial).max_difference
+    raw = run(Request("examine", str(source), str(work)), progress)
+    return msgspec.json.decode(raw, type=Examination)
 
 
 def _follow(

@@ -104,8 +104,6 @@ async def download(
         try:
             if before < wanted.size:
                 await _attempt(client, wanted, part, memo, progress)
-            if _size(part) < wanted.size:
-                raise _Retry("the connection ended early")
             if await _matches(part, wanted, progress):
                 with writing(target):
                     part.replace(target)
@@ -151,6 +149,11 @@ def _version(memo: Path) -> _Version:
         return _Version("")
 
 
+def _remember(memo: Path, version: _Version) -> None:
+    with writing(memo):
+        memo.write_bytes(msgspec.json.encode(version))
+
+
 async def _matches(path: Path, wanted: Wanted, progress: ProgressFn) -> bool:
     progress(Progress("verifying", 0, wanted.size))
     right = await asyncio.to_thread(file_sha256, path) == wanted.sha256
@@ -180,8 +183,7 @@ async def _attempt(
         start = _where(response, have, wanted, part)
         tag = response.headers.get("ETag", "")
         strong = "" if tag.startswith("W/") else tag
-        with writing(memo):
-            memo.write_bytes(msgspec.json.encode(_Version(wanted.sha256, strong)))
+        _remember(memo, _Version(wanted.sha256, strong))
         await _receive(response, part, start, wanted, progress)
 
 
@@ -223,6 +225,8 @@ async def _receive(
                 file.write(block)
             done += len(block)
             progress(Progress("downloading", done, wanted.size))
+    if done < wanted.size:
+        raise _Retry("the connection ended early")
 
 
 def _words(error: BaseException, patience: Patience) -> str:

@@ -7,8 +7,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from fleetapp.errors import NotAModel
 from fleetapp.models import child, gguf_check, ir_check, repair
 from fleetapp.models.chunking import blocks, describe, file_sha256, tensor_spans
@@ -74,17 +72,11 @@ class Prepared:
         child.run(child.Request("convert", str(source), str(folder)), progress, watch=watch)
         source.unlink()
 
-    def inspect(self, folder: Path, progress: ProgressFn) -> GraphFacts:
-        """Measure the graph in the worker."""
-        progress(Progress("inspecting"))
-        raw = child.run(child.Request("inspect", str(folder / XML)), progress)
-        return msgspec.json.decode(raw, type=GraphFacts)
-
-    def check(self, folder: Path, work: Path, progress: ProgressFn) -> float:
-        """Run whole against halves; returns the largest difference of logits."""
-        difference = child.check(folder / XML, work, progress)
+    def examine(self, folder: Path, work: Path, progress: ProgressFn) -> child.Examination:
+        """Measure the graph and try whole against halves, in the worker."""
+        found = child.examine(folder / XML, work, progress)
         shutil.rmtree(work, ignore_errors=True)
-        return difference
+        return found
 
     def manifest(
         self, folder: Path, facts: GraphFacts, *, source: str, licence: str, progress: ProgressFn

@@ -25,7 +25,6 @@ import msgspec
 
 from fleetapp.errors import BadRequest, CorruptModel, FleetUnavailable, NotFound
 from fleetapp.models import child
-from fleetapp.models.chunking import describe, tensor_spans
 from fleetapp.models.disk import (
     DiskFree,
     disk_free,
@@ -37,7 +36,6 @@ from fleetapp.models.disk import (
 from fleetapp.models.importing import Prepared, prepare
 from fleetapp.models.manifest import (
     SCHEMA,
-    FileEntry,
     ModelManifest,
     Signer,
     StageManifest,
@@ -48,7 +46,8 @@ from fleetapp.models.manifest import (
     encode_signature,
 )
 from fleetapp.models.progress import Progress, ProgressFn, silent
-from fleetapp.models.store import MANIFEST, SIGNATURE, ShardStore, damaged
+from fleetapp.models.stagefiles import MANIFEST, SIGNATURE, TOKENIZER, damaged, stage_files
+from fleetapp.models.store import ShardStore
 from fleetapp.types import LayerRange
 
 log = logging.getLogger(__name__)
@@ -56,7 +55,6 @@ log = logging.getLogger(__name__)
 MODEL_MANIFEST = "model.json"
 MODEL_SIGNATURE = "model.sig"
 MODEL_XML = "openvino_model.xml"
-TOKENIZER = "tokenizer"
 LOCK_DEADLINE = 1800.0
 """Seconds to wait for another process that imports or splits."""
 
@@ -232,11 +230,10 @@ class Library:
             with self._workspace() as work:
                 folder = make_folder(work / "model")
                 prepared.fill(folder, progress)
-                facts = prepared.inspect(folder, progress)
-                difference = prepared.check(folder, make_folder(work / "check"), progress)
-                log.info("%s: whole and halves differ by %.3g", prepared.model_id, difference)
+                found = prepared.examine(folder, make_folder(work / "check"), progress)
+                log.info("%s: difference %s", prepared.model_id, found.max_difference)
                 manifest = prepared.manifest(
-                    folder, facts, source=source, licence=licence, progress=progress
+                    folder, found.facts, source=source, licence=licence, progress=progress
                 )
                 payload = encode(manifest)
                 with writing(target):
@@ -296,7 +293,8 @@ class Library:
             difference = None
             if deep and not bad:
                 with self._workspace() as work:
-                    difference = child.check(folder / MODEL_XML, work, progress)
+                    found = child.examine(folder / MODEL_XML, work, progress)
+                    difference = found.max_difference
         return Report(
             model_id=model_id,
             damaged=tuple(bad),
@@ -389,15 +387,3 @@ class Library:
                 (folder / SIGNATURE).write_bytes(signature)
             self.shards.complete(folder, digest(payload), stage)
         return digest(payload)
-
-
-def stage_files(folder: Path) -> tuple[FileEntry, ...]:
-    """Describe a stage's files; weights are cut at tensor boundaries."""
-    spans = tensor_spans(folder / "stage.xml")
-    entries = [describe(folder, "stage.xml"), describe(folder, "stage.bin", spans)]
-    if (folder / TOKENIZER).is_dir():
-        entries += [
-            describe(folder, f"{TOKENIZER}/{path.name}")
-            for path in sorted((folder / TOKENIZER).iterdir())
-        ]
-    return tuple(entries)

@@ -13,8 +13,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from pathlib import Path
 
 import msgspec
 
@@ -37,47 +36,21 @@ from fleetapp.models.manifest import (
     encode_signature,
 )
 from fleetapp.models.progress import Progress, ProgressFn, silent
+from fleetapp.models.stagefiles import (
+    JOURNAL,
+    MANIFEST,
+    SIGNATURE,
+    Place,
+    check_paths,
+    damaged,
+    read_place,
+)
 
 log = logging.getLogger(__name__)
 
-MANIFEST = "stage.json"
-SIGNATURE = "stage.sig"
 _PARTIAL = "partial"
-_JOURNAL = "journal"
 _NAME = 32
 """Characters of the digest in a folder's name; Windows paths are short."""
-
-
-class Place(NamedTuple):
-    """Where a chunk lies."""
-
-    path: Path
-    offset: int
-    size: int
-
-
-def check_paths(manifest: StageManifest) -> None:
-    """Refuse a manifest whose paths leave its folder or whose chunks do not cover its files.
-
-    Raises:
-        CorruptModel: names the file.
-    """
-    seen: set[str] = set()
-    for entry in manifest.files:
-        path = PurePosixPath(entry.path)
-        bad = path.is_absolute() or not path.parts or any(c in entry.path for c in '\\:*?"<>|\0')
-        if bad or ".." in path.parts or str(path) != entry.path or entry.path.lower() in seen:
-            raise CorruptModel(f"The shard's manifest names an impossible file '{entry.path}'.")
-        if entry.path in (MANIFEST, SIGNATURE, _JOURNAL):
-            raise CorruptModel(f"The shard's manifest lists its own '{entry.path}'.")
-        seen.add(entry.path.lower())
-        end = 0
-        for chunk in entry.chunks:
-            if chunk.offset != end or chunk.size <= 0:
-                raise CorruptModel(f"The chunks of '{entry.path}' have gaps or overlaps.")
-            end += chunk.size
-        if end != entry.size:
-            raise CorruptModel(f"The chunks of '{entry.path}' do not add up to its size.")
 
 
 class ShardStore:
@@ -143,7 +116,7 @@ class ShardStore:
         if not places:
             raise NotFound(f"No shard here contains chunk {sha256[:12]}.")
         for place in places:
-            data = _read(place)
+            data = read_place(place)
             if data is not None and digest(data) == sha256:
                 return data
             log.warning("chunk %s in %s is damaged", sha256[:12], place.path)
@@ -265,32 +238,6 @@ class ShardStore:
         return self._free(self.root)
 
 
-def damaged(folder: Path, files: Iterable[FileEntry], progress: ProgressFn = silent) -> list[str]:
-    """Return the files of a manifest that are missing or whose bytes are not what it says."""
-    entries = list(files)
-    total, done, bad = sum(e.size for e in entries), 0, []
-    for entry in entries:
-        progress(Progress("verifying", done, total))
-        path = folder / entry.path
-        whole = path.is_file() and path.stat().st_size == entry.size
-        if not whole or file_sha256(path) != entry.sha256:
-            bad.append(entry.path)
-        done += entry.size
-    progress(Progress("verifying", total, total))
-    return bad
-
-
-def _read(place: Place) -> bytes | None:
-    try:
-        with place.path.open("rb") as file:
-            file.seek(place.offset)
-            data = file.read(place.size)
-    except OSError as e:
-        log.warning("%s cannot be read: %s", place.path, e)
-        return None
-    return data if len(data) == place.size else None
-
-
 class Assembly:
     """One shard under construction. Methods may be called from several threads."""
 
@@ -347,7 +294,7 @@ class Assembly:
     def _recall(self) -> set[str]:
         """Read the journal; a line counts only if its files have their full size."""
         try:
-            lines = (self._folder / _JOURNAL).read_text("ascii", "replace").splitlines()
+            lines = (self._folder / JOURNAL).read_text("ascii", "replace").splitlines()
         except FileNotFoundError:
             return set()
         for entry in self.manifest.files:
@@ -366,7 +313,7 @@ class Assembly:
                 with part.open("ab") as file:
                     file.truncate(entry.size)
             if not self._have:
-                (self._folder / _JOURNAL).unlink(missing_ok=True)
+                (self._folder / JOURNAL).unlink(missing_ok=True)
 
     def _reuse(self) -> None:
         for sha in list(self._wanted):
@@ -397,7 +344,7 @@ class Assembly:
                 with self._part(entry).open("r+b") as file:
                     file.seek(chunk.offset)
                     file.write(data)
-            with (self._folder / _JOURNAL).open("a", encoding="ascii") as journal:
+            with (self._folder / JOURNAL).open("a", encoding="ascii") as journal:
                 journal.write(f"{sha256}\n")
             self._have.add(sha256)
 
@@ -425,7 +372,7 @@ class Assembly:
                     self._part(entry).replace(self._folder / entry.path)
                 (self._folder / MANIFEST).write_bytes(self._payload)
                 (self._folder / SIGNATURE).write_bytes(self._signature)
-                (self._folder / _JOURNAL).unlink(missing_ok=True)
+                (self._folder / JOURNAL).unlink(missing_ok=True)
             path = self._store.complete(self._folder, self.digest, self.manifest)
             progress(Progress("verifying", self.total, self.total))
             return path
@@ -434,7 +381,7 @@ class Assembly:
         bad = {
             chunk.sha256
             for chunk in entry.chunks
-            if (data := _read(Place(self._part(entry), chunk.offset, chunk.size))) is None
+            if (data := read_place(Place(self._part(entry), chunk.offset, chunk.size))) is None
             or digest(data) != chunk.sha256
         }
         if not bad:
@@ -442,4 +389,4 @@ class Assembly:
         self._have -= bad
         with writing(self._folder):
             text = "".join(f"{sha}\n" for sha in sorted(self._have))
-            (self._folder / _JOURNAL).write_text(text, "ascii")
+            (self._folder / JOURNAL).write_text(text, "ascii")

@@ -6,16 +6,19 @@ Runs the stateful graphs as they are on disk, on the CPU, in full precision.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import openvino as ov
+import psutil
 
 from fleetapp.errors import CannotSplit
-from fleetapp.models.child import Trial
+from fleetapp.models.child import Examination
+from fleetapp.models.disk import megabytes
+from fleetapp.models.facts import GraphFacts
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.models.split import Graph, split
 from fleetapp.types import LayerRange
@@ -26,8 +29,11 @@ EXACT = {
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "ENABLE_CPU_PINNING": "NO",
 }
-PROMPT_TOKENS = 12
+PROMPT = tuple(range(1, 60, 5))
+"""Token ids that any vocabulary has."""
 DECODE_STEPS = 4
+MEMORY_FACTOR = 3.0
+"""Of the weights' bytes: what compiling and running in full precision may take."""
 TOLERANCE = 1e-3
 """Largest difference of logits that counts as equal; relative to the largest logit if above 1."""
 
@@ -73,41 +79,55 @@ def _feed(request: Any, values: Any, past: int, count: int) -> dict[str, Any]:
     return feed
 
 
-def compare(
-    source: Path, work: Path, progress: ProgressFn, cuts: Callable[[Graph], list[int]] | None = None
-) -> Trial:
-    """Split an IR in two, run both parts and the whole on one prompt, compare.
+def examine(source: Path, work: Path, progress: ProgressFn) -> Examination:
+    """Measure an IR and, if memory allows, run it whole and in two parts on one prompt.
 
     Args:
         source: openvino_model.xml.
         work: an empty folder for the parts; the caller removes it.
-        progress: told the phase ``checking``.
-        cuts: where to cut; the middle if not given.
+        progress: told the phases ``inspecting`` and ``checking``.
 
     Raises:
         CannotSplit: the logits differ by more than ``TOLERANCE``.
     """
-    graph = Graph(source)
-    facts = graph.facts()
-    bounds = (cuts or _middle)(graph)
-    del graph
-    parts, stages = [], len(bounds) - 1
-    steps = stages + 2
-    for i in range(stages):
+    progress(Progress("inspecting"))
+    facts = Graph(source).facts()
+    needed = int(source.with_suffix(".bin").stat().st_size * MEMORY_FACTOR)
+    if needed > psutil.virtual_memory().available:
         progress(
-            Progress(
-                "checking", i, steps, "steps", f"cutting layers {bounds[i]} to {bounds[i + 1] - 1}"
-            )
+            Progress("checking", message=f"skipped: it would need {megabytes(needed)} of memory")
         )
+        return Examination(facts, None)
+    return Examination(facts, compare(source, work, middle_cut(facts), progress))
+
+
+def middle_cut(facts: GraphFacts) -> list[int]:
+    """Bounds of two parts of about the same number of layers, or of one if there is no cut."""
+    if not facts.cuttable:
+        return [0, facts.layers]
+    return [0, min(facts.cuttable, key=lambda k: abs(k - facts.layers / 2)), facts.layers]
+
+
+def compare(source: Path, work: Path, bounds: Sequence[int], progress: ProgressFn) -> float:
+    """Split an IR at ``bounds``, run parts and whole on one prompt, return the largest difference.
+
+    Raises:
+        CannotSplit: no clean cut, or the logits differ by more than ``TOLERANCE``.
+    """
+    stages = len(bounds) - 1
+    steps = stages + 2
+    parts = []
+    for i in range(stages):
+        layers = LayerRange(bounds[i], bounds[i + 1])
+        progress(Progress("checking", i, steps, "steps", f"cutting out layers {layers}"))
         folder = work / f"part{i}"
         folder.mkdir()
-        split(source, LayerRange(bounds[i], bounds[i + 1]), folder)
+        split(source, layers, folder)
         parts.append(folder / "stage.xml")
-    prompt = [(7 * i + 1) % facts.vocab_size for i in range(PROMPT_TOKENS)]
     progress(Progress("checking", stages, steps, "steps", "running the whole model"))
-    whole = run([source], prompt, DECODE_STEPS)
+    whole = run([source], PROMPT, DECODE_STEPS)
     progress(Progress("checking", stages + 1, steps, "steps", "running its parts"))
-    split_up = run(parts, prompt, DECODE_STEPS)
+    split_up = run(parts, PROMPT, DECODE_STEPS)
     worst = float(np.abs(whole - split_up).max())
     if not worst <= TOLERANCE * max(1.0, float(np.abs(whole).max())):
         raise CannotSplit(
@@ -116,10 +136,4 @@ def compare(
             remedy="Nothing was imported; please report the model's name.",
         )
     progress(Progress("checking", steps, steps, "steps"))
-    return Trial(stages=stages, tokens=PROMPT_TOKENS + DECODE_STEPS, max_difference=worst)
-
-
-def _middle(graph: Graph) -> list[int]:
-    cuttable = [k for k, c in enumerate(graph.anatomy.cuts) if k and c is not None]
-    total = graph.anatomy.layers
-    return [0, min(cuttable, key=lambda k: abs(k - total / 2)), total] if cuttable else [0, total]
+    return worst

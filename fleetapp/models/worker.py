@@ -36,13 +36,11 @@ def _run(request: Request) -> object:
     if request.job == "convert":
         convert.gguf_to_ir(source, target, _progress)
         return None
-    if request.job == "inspect":
-        return split.Graph(source).facts()
     if request.job == "split":
         split.split(source, LayerRange(request.start, request.stop), target)
         return None
-    if request.job == "check":
-        return trial.compare(source, target, _progress)
+    if request.job == "examine":
+        return trial.examine(source, target, _progress)
     msg = f"no such job: {request.job}"
     raise ValueError(msg)
 
