@@ -318,12 +318,20 @@ class RunnerRing:
         """Begin an answer to one user message."""
         return self.begin([pipe.ChatMessage("user", question)], **sampling)
 
-    def assert_clean(self) -> None:
-        """No slot, no block, no request is left in any process."""
-        for runner in self.runners:
-            stats = runner.stats()
-            assert (stats.open_slots, stats.running, stats.waiting) == (0, 0, 0)
-            assert stats.free_blocks == stats.blocks
+    def assert_clean(self, seconds: float = 5.0) -> None:
+        """No slot, no block, no request is left in any process, once the last Close is around."""
+        until = time.monotonic() + seconds
+        while any(map(self._unclean, found := self.stats())):
+            assert time.monotonic() < until, found
+
+    def stats(self) -> list[pipe.RunnerStats]:
+        """Of every process, in order."""
+        return [runner.stats() for runner in self.runners]
+
+    @staticmethod
+    def _unclean(stats: pipe.RunnerStats) -> bool:
+        busy = stats.open_slots or stats.running or stats.waiting
+        return bool(busy) or stats.free_blocks != stats.blocks
 
     def resources(self) -> list[tuple[int, int]]:
         """Threads and open files (handles on Windows) of each process."""
