@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import itertools
 import logging
 import time
@@ -20,6 +22,7 @@ from fleetapp.fleet.control import (
     Heartbeat,
     MemberHello,
     MembershipUpdate,
+    Refuse,
     Signed,
     StageStatus,
 )
@@ -54,6 +57,8 @@ MEMORY_SHARE = 0.8
 """Share of a node's free memory that a plan may use."""
 KV_TOKENS_PLANNED = 4096
 """Cache tokens a plan makes room for; a node takes more if it has it."""
+CUT_SECONDS = 1.0
+"""How long a shut-out device's connection may take to read why before it is closed (s)."""
 
 
 class Hub:
@@ -145,12 +150,11 @@ class Hub:
     ) -> Session:
         """A member has connected; an older connection of the same device gives way."""
         member = self._trust.require(spki)
-        hosts = (remote, *(h for h in hello.hosts if h != remote))
         session = Session(
             device_id=member.device_id,
             spki=spki,
             hello=hello,
-            hosts=hosts,
+            hosts=_reachable(remote, hello.hosts),
             send=send,
             close=close,
             last_heard=time.monotonic(),
@@ -238,14 +242,37 @@ class Hub:
         return self.change_membership(lambda current: add(current, member))
 
     def change_membership(self, reduce: Callable[[Membership], Membership]) -> Signed:
-        """Apply a pure reducer, sign, store, and tell everyone."""
-        signed = sign_membership(reduce(self._members), self._authority)
-        self._trust.update(signed)
+        """Apply a pure reducer, sign, store, tell everyone, and cut whoever is out.
+
+        It is on disk before it counts: an epoch that was seen outside and forgotten here would be
+        given to another list after a restart, and that pair nobody accepts.
+        """
+        changed = reduce(self._members)
+        if changed == self._members:
+            return self.signed_membership
+        signed = sign_membership(changed, self._authority)
         self._store_membership(signed)
+        self._trust.update(signed)
         for session in self.registry.sessions():
-            self._spawn(self._send_quietly(session, MembershipUpdate(membership=signed)))
+            if self._trust.allows(session.spki):
+                self._spawn(self._send_quietly(session, MembershipUpdate(membership=signed)))
+            else:
+                self.detach(session)
+                self._spawn(self._cut(session, signed))
         self._members_changed()
         return signed
+
+    async def _cut(self, session: Session, signed: Signed) -> None:
+        """Close a shut-out device's connection; it learns why if it reads at once."""
+        log.warning("connection of %s is cut: it is no member any more", session.device_id)
+        reason = NotAMember(f"{session.hello.name} is no member of this fleet any more.")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CUT_SECONDS):
+                await self._send_quietly(session, MembershipUpdate(membership=signed))
+                await self._send_quietly(
+                    session, Refuse(reason.code, reason.message, reason.remedy)
+                )
+        await session.close()
 
     # ------------------------------------------------------------------ chains
 
@@ -442,3 +469,21 @@ class Hub:
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _reachable(remote: str, hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """Where other PCs may reach a member's runners, what was seen of it first.
+
+    The coordinator's own agent connects over loopback, which means another PC to everybody else;
+    loopback counts only where the whole fleet lives on it.
+    """
+    known = tuple(dict.fromkeys(h for h in (remote, *hosts) if h))
+    outside = tuple(h for h in known if not _is_loopback(h))
+    return outside or known
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"

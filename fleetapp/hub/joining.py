@@ -6,19 +6,21 @@ import logging
 import time
 from collections.abc import Callable
 
-from fleetapp.errors import BadRequest, NotFound
+from fleetapp.errors import BadRequest, NotAMember, NotFound
 from fleetapp.fleet import certificates
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import AuthorityReply, JoinReply, JoinRequest, Signed
 from fleetapp.fleet.membership import Member, clean_name, new_member
 from fleetapp.hub.audit import AuditLog
-from fleetapp.hub.state import Pending, StateFile
+from fleetapp.hub.state import Declined, Pending, StateFile
 from fleetapp.types import DeviceId
 
 log = logging.getLogger("fleetapp.hub.joining")
 
 MAX_PENDING = 200
+MAX_DECLINED = 1000
+"""Refusals that are remembered; older ones are forgotten first."""
 
 
 class Gatekeeper:
@@ -59,7 +61,8 @@ class Gatekeeper:
         """Redeem a code.
 
         A PC that is a member already (approved meanwhile, or its certificate ran out) gets a new
-        certificate for proving its key, which the signing request does; no use is spent.
+        certificate for proving its key, which the signing request does; no use is spent. One that
+        waits for the admin's yes goes on waiting, even if its code has run out meanwhile.
 
         Args:
             request: as it came.
@@ -68,7 +71,7 @@ class Gatekeeper:
         Raises:
             BadJoinCode, ExpiredJoinCode, UsedUpJoinCode, RevokedJoinCode, TooManyAttempts.
             Malformed, BadRequest: the signing request or the secret is broken.
-            NotAMember: this PC was revoked.
+            NotAMember: this PC was revoked, or the admin declined it.
         """
         state = self._state.value
         assert state is not None
@@ -79,11 +82,18 @@ class Gatekeeper:
         if membership is not None:
             self._audit.write(device, "certificate_issued")
             return JoinReply(False, state.name, leaf.decode(), membership)
+        if any(p.device_id == device for p in state.pending):
+            return JoinReply(True, state.name)
         try:
             secret = bytes.fromhex(request.secret)
         except ValueError as exc:
             raise BadRequest("The join request's secret is not hexadecimal.") from exc
         redeemed = self._codes.redeem(secret, device, source)
+        if Declined(device, redeemed.code_id) in state.declined:
+            raise NotAMember(
+                "The admin declined to let this PC into the fleet.",
+                remedy="Ask the admin for another join code.",
+            )
         name = clean_name(request.name) or f"PC-{device[:6]}"
         if redeemed.approve:
             self._queue(Pending(device, name, request.csr, redeemed.code_id, time.time()))
@@ -96,8 +106,6 @@ class Gatekeeper:
     def _queue(self, entry: Pending) -> None:
         assert self._state.value is not None
         waiting = self._state.value.pending
-        if any(p.device_id == entry.device_id for p in waiting):
-            return
         if len(waiting) >= MAX_PENDING:
             raise BadRequest(
                 "Too many PCs wait for approval.", remedy="Ask the admin to look at the list."
@@ -117,8 +125,11 @@ class Gatekeeper:
         self._audit.write("local", "approved", device=device_id)
 
     def decline(self, device_id: str) -> None:
-        """Refuse a waiting PC. Raises NotFound."""
-        self._take(device_id)
+        """Refuse a waiting PC, which goes on asking with the same code. Raises NotFound."""
+        entry = self._take(device_id)
+        assert self._state.value is not None
+        refused = (*self._state.value.declined, Declined(entry.device_id, entry.code_id))
+        self._state.change(declined=refused[-MAX_DECLINED:])
         self._audit.write("local", "declined", device=device_id)
 
     def _take(self, device_id: str) -> Pending:

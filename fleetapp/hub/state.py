@@ -29,6 +29,13 @@ class Pending(msgspec.Struct, frozen=True):
     asked: float
 
 
+class Declined(msgspec.Struct, frozen=True):
+    """The admin's no to one device and one code; with another code it may ask again."""
+
+    device_id: str
+    code_id: str
+
+
 class HubState(msgspec.Struct, frozen=True):
     fleet_id: str
     name: str
@@ -37,6 +44,7 @@ class HubState(msgspec.Struct, frozen=True):
     """Highest chain epoch ever given out; it only rises."""
     wanted: tuple[Wanted, ...] = ()
     pending: tuple[Pending, ...] = ()
+    declined: tuple[Declined, ...] = ()
 
 
 class StateFile:
@@ -57,6 +65,10 @@ class StateFile:
             raw = self._path.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as exc:
+            raise StorageError(
+                f"The coordinator's state {self._path} cannot be read: {exc.strerror}."
+            ) from exc
         try:
             self.value = msgspec.json.decode(raw, type=HubState)
         except msgspec.MsgspecError as exc:
