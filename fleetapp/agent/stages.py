@@ -193,7 +193,8 @@ class StageHost:
         except FleetError as exc:
             await self._fail(held, exc)
         else:
-            await self._set(held, "linked", epoch=link.epoch)
+            size = held.manifest.size
+            await self._set(held, "linked", size, size, epoch=link.epoch)
 
     async def release(self, assignment: str) -> None:
         """Stop the runner; the shard stays on disk."""
@@ -294,6 +295,8 @@ class StageHost:
         await self._set(
             held,
             "ready",
+            held.manifest.size,
+            held.manifest.size,
             port=loaded.port,
             blocks=loaded.blocks,
             block_size=loaded.block_size,

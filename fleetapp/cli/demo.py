@@ -149,6 +149,11 @@ def _table(console: Console, result: Result) -> None:
         f"{result.tokens_per_second:.1f} tokens/s · precision {result.precision} · "
         f"all on this one machine"
     )
+    if result.precision == "fast" and len(result.nodes) > 1:
+        console.print(
+            "[dim]Under fast, hidden states travel as 16-bit floats, rounded once per hop; "
+            "--precision exact sends them untouched.[/dim]"
+        )
 
 
 async def _until_interrupted(story: object) -> None:

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,7 +14,7 @@ import msgspec
 
 from fleetapp.demo.throwaway import Say, ThrowAwayFleet
 from fleetapp.errors import FleetError, NoHub, from_code
-from fleetapp.types import ChainView, FleetView, Precision
+from fleetapp.types import AssignmentView, ChainView, FleetView, Precision
 
 ANSWER_SILENCE = 120.0
 COUNTER_WAIT = 3.0
@@ -73,13 +72,16 @@ class Result(msgspec.Struct, frozen=True):
 
 async def bring_up(fleet: ThrowAwayFleet, options: Options, say: Say) -> ChainView:
     """Form the fleet and serve the model, telling each step."""
+    narrator = Narrator(say)
     await fleet.form()
-    watcher = asyncio.create_task(_narrate(fleet, say))
+    watcher = asyncio.create_task(narrator.follow(fleet))
     try:
-        return await fleet.serve(options.model, options.precision)
+        chain = await fleet.serve(options.model, options.precision)
     finally:
         watcher.cancel()
         await asyncio.gather(watcher, return_exceptions=True)
+    narrator.tell(await fleet.view())
+    return chain
 
 
 async def ask(
@@ -135,7 +137,7 @@ async def ask(
                 device_id=a.device_id,
                 stage=a.stage,
                 layers=str(a.layers),
-                downloaded_bytes=0,
+                downloaded_bytes=a.total - a.from_cache,
                 reused_bytes=a.from_cache,
             )
             for a in chain.assignments
@@ -224,39 +226,41 @@ async def _hops(
     return tuple(hops)
 
 
-async def _narrate(fleet: ThrowAwayFleet, say: Say) -> None:
-    """Tell every change of phase once."""
-    told: set[tuple[str, ...]] = set()
+class Narrator:
+    """Tells every change of phase once."""
 
-    def once(sentence: str, *key: str) -> None:
-        if key not in told:
-            told.add(key)
-            say(sentence)
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._told: set[tuple[str, ...]] = set()
 
-    async for view in fleet.watch():
-        _narrate_view(view, once)
+    async def follow(self, fleet: ThrowAwayFleet) -> None:
+        """Tell until cancelled."""
+        async for view in fleet.watch():
+            self.tell(view)
 
+    def tell(self, view: FleetView) -> None:
+        """Tell what is new in a view."""
+        for chain in view.chains:
+            if chain.plan:
+                self._once(f"Plan: {chain.plan}", "plan", chain.plan)
+            for a in chain.assignments:
+                self._once(_sentence(a), a.device_id, a.phase, str(a.layers), a.message)
 
-def _narrate_view(view: FleetView, once: Callable[..., None]) -> None:
-    for chain in view.chains:
-        if chain.plan:
-            once(f"Plan: {chain.plan}", "plan", chain.plan)
-        for a in chain.assignments:
-            if a.phase in ("waiting", "failed"):
-                continue
-            detail = {
-                "downloading": f"fetches layers {a.layers} ({a.total / 2**20:.0f} MiB)",
-                "verifying": "verifies every byte by its hash",
-                "compiling": "compiles",
-                "loading": "loads",
-                "ready": f"is ready ({a.from_cache / 2**20:.0f} MiB were here already)",
-                "linked": "is linked to its neighbours over TLS",
-            }[a.phase]
-            once(f"{a.node} {detail}.", a.device_id, a.phase, str(a.layers))
-            if a.phase == "failed":
-                once(f"{a.node}: {a.message}", a.device_id, a.message)
+    def _once(self, sentence: str, *key: str) -> None:
+        if sentence and key not in self._told:
+            self._told.add(key)
+            self._say(sentence)
 
 
-def models_dir(home: Path, configured: Path | None) -> Path:
-    """Where the demo's model is kept: the user's own library, so that it is fetched once."""
-    return configured or home / "models"
+def _sentence(a: AssignmentView) -> str:
+    done = {
+        "waiting": "",
+        "downloading": f"fetches layers {a.layers} ({a.total / 2**20:.0f} MiB).",
+        "verifying": "verifies every byte by its hash.",
+        "compiling": "compiles.",
+        "loading": "loads.",
+        "ready": f"is ready ({a.from_cache / 2**20:.0f} MiB were here already).",
+        "linked": "is linked to its neighbours over TLS.",
+        "failed": f"cannot: {a.message}",
+    }[a.phase]
+    return f"{a.node} {done}" if done else ""
