@@ -20,6 +20,7 @@ _SLIDE_AT: Final = 32
 _SLIDE_ANYWAY_AT: Final = 256
 _KEEP: Final = (8, 16, 24)
 
+_CLEANABLE: Final = "a , b do n't ."
 # Detokenizers that "clean up" remove the space of " ." " ," " n't" and the like, so text that ends
 # like this may still change when more comes.
 _MAY_CHANGE: Final = re.compile(r" (?:n'?|'[vr]?)?$")
@@ -193,20 +194,21 @@ class TokenizerHost:
     def __init__(self, folder: Path, chat_template: str | None, *, context: int) -> None:
         import openvino_genai  # noqa: PLC0415 (slow, and only a head needs it)
 
+        self._encoding = threading.Lock()
+        self._decoding = threading.Lock()
+        self._limit: int | None = None
         try:
             self._encoder: Any = openvino_genai.Tokenizer(str(folder))
             self._decoder: Any = openvino_genai.Tokenizer(str(folder))
+            self._prefix = self._special_prefix()
+            sample = self._encode(_CLEANABLE)
+            self._cleans_up = self.decode(sample) != _CLEANABLE
+            self._limit = self._own_limit(context)
         except RuntimeError as exc:
             reason = _first_line(exc)
             raise NotAModel(f"The tokenizer in {folder} cannot be read: {reason}") from exc
-        self._encoding = threading.Lock()
-        self._decoding = threading.Lock()
-        self._prefix = self._special_prefix()
-        self._limit = self._own_limit(context)
         self._template_error = ""
         self._use_template(chat_template)
-        sample = self._encode("a , b do n't .")
-        self._cleans_up = self.decode(sample) != "a , b do n't ."
 
     def encode_prompt(self, text: str) -> list[int]:
         """Token ids of a raw prompt, with the special tokens a text begins with (one BOS).
@@ -324,14 +326,15 @@ class TokenizerHost:
             before, repeat = length, repeat * 2
 
     def _use_template(self, chat_template: str | None) -> None:
-        if chat_template is not None:
+        template = chat_template if chat_template is not None else self._encoder.chat_template
+        if template:
             try:
-                self._encoder.set_chat_template(chat_template)
+                self._encoder.set_chat_template(_as_written(template))
             except RuntimeError as exc:
                 self._template_error = (
                     f"The model's chat template cannot be used: {_template_reason(exc)}."
                 )
-        elif not self._encoder.chat_template:
+        else:
             self._template_error = "This model has no chat template."
 
 
@@ -343,6 +346,21 @@ def _require_unicode(text: str) -> None:
             f"The text is not valid Unicode: half a character at position {exc.start}.",
             remedy="Send the text as UTF-8.",
         ) from exc
+
+
+def _as_written(template: str) -> str:
+    """A template that says no to system messages must be heard, not worked around.
+
+    Minja (inside openvino_genai) tries every template with a needle for a system message; if it
+    is missing from the result, system messages are moved into the user's turn from then on,
+    without a word (google/minja, ``polyfill_system_role``). So the needle is answered here. Line
+    break and empty expression keep the template's own first and last white space as it would be
+    trimmed by itself, and one trailing line break is dropped as Jinja does.
+    """
+    return (
+        "{% if messages and messages[0]['content'] == '<System Needle>' %}<System Needle>"
+        "{% else %}\n" + template.removesuffix("\n") + "{{ '' }}{% endif %}"
+    )
 
 
 def _template_reason(exc: RuntimeError) -> str:
