@@ -161,6 +161,15 @@ class Library:
         self.get(model_id)
         return self._folder(model_id)
 
+    def folder(self, model_id: str) -> Path:
+        """Where an imported model lies: openvino_model.xml and .bin, and tokenizer/.
+
+        Raises:
+            NotFound: no such model here.
+        """
+        self.get(model_id)
+        return self._folder(model_id)
+
     def _folder(self, model_id: str) -> Path:
         if not model_id or any(c in model_id for c in "/\\:\0") or model_id.startswith("."):
             raise NotFound(f"'{model_id}' cannot be the name of a model.")
