@@ -17,13 +17,12 @@ import aiohttp
 import msgspec
 
 from fleetapp import __version__
-from fleetapp.agent.infleet import PC, InFleet, Servers
+from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
-    FleetError,
     NoHub,
     NotAMember,
     UserError,
@@ -194,25 +193,25 @@ class Agent:
             raise BadRequest("A fleet's name has 1 to 64 printable characters.")
         async with self._busy:
             self._refuse_if_member()
-            await asyncio.to_thread(self._make_fleet, name)
             try:
+                await asyncio.to_thread(self._make_fleet, name)
                 await self._enter()
-            except FleetError:
+            except BaseException:
                 # A port is taken, say: what cannot be run is not kept.
                 await asyncio.to_thread(self._fleet_store.remove)
-                await asyncio.to_thread(Authority.remove, self._pc.paths, self._pc.platform)
+                await asyncio.to_thread(forget_hub, self._pc)
                 raise
             return await self.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:
         paths, identity = self._pc.paths, self._identity
-        Authority.remove(paths, self._pc.platform)  # what a fleet left behind
+        forget_hub(self._pc)  # what an earlier fleet left behind
         authority = Authority.create(paths, self._pc.platform)
         me = new_member(
             identity.public_key, self._name(), time.time(), ("coordinator", "admin", "member")
         )
         signed = sign_membership(add(new(authority.fleet_id, name), me), authority)
-        StateFile(paths.hub / "state.json", self._pc.platform).save(
+        StateFile(paths.hub / STATE, self._pc.platform).save(
             HubState(fleet_id=authority.fleet_id, name=name, created=time.time())
         )
         self._fleet_store.save(
@@ -264,8 +263,7 @@ class Agent:
             return [
                 (address, peer.port)
                 for peer in self._discovery.found()
-                if peer.role == "coordinator"
-                and peer.in_fleet(wanted)
+                if peer.role == "coordinator" and peer.in_fleet(wanted)
                 for address in peer.addresses
             ]
 
@@ -308,7 +306,7 @@ class Agent:
             self._fleet = None
             await asyncio.to_thread(self._fleet_store.remove)
             if fleet.hub is not None:
-                await asyncio.to_thread(Authority.remove, self._pc.paths, self._pc.platform)
+                await asyncio.to_thread(forget_hub, self._pc)
         self._changed()
 
     async def fleet_view(self) -> FleetView:

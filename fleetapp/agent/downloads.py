@@ -64,7 +64,9 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> 
             last = f"nothing came for {patience.stall:.0f} s"
         except StorageError:
             raise
-        except (FleetError, OSError) as exc:
+        except FleetError as exc:
+            last = exc.message.rstrip(".")
+        except OSError as exc:
             last = str(exc)
         if len(data) == chunk.size:
             return bytes(data)

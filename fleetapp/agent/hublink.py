@@ -13,13 +13,22 @@ import aiohttp
 import msgspec
 
 from fleetapp.agent.joining import Address, bracket, read_reply
-from fleetapp.errors import DownloadFailed, FleetError, NoHub, NotAMember, ProtocolError, from_code
+from fleetapp.errors import (
+    DownloadFailed,
+    FleetError,
+    NoHub,
+    NotAMember,
+    PeerClosed,
+    ProtocolError,
+    from_code,
+)
 from fleetapp.fleet import tls
 from fleetapp.fleet.control import (
     HEARTBEAT_SECONDS,
     MAX_MESSAGE,
     FromHub,
     FromMember,
+    Goodbye,
     Heartbeat,
     MemberHello,
     Refuse,
@@ -36,7 +45,11 @@ WELCOME_DEADLINE = 5.0
 SEND_DEADLINE = 10.0
 SILENCE = 15.0
 """The hub answers each heartbeat's ping; longer silence ends the connection (s)."""
+GOODBYE_DEADLINE = 1.0
+BACKOFF_MIN = 0.1
 BACKOFF_MAX = 5.0
+STEADY = 5.0
+"""A connection that ends sooner counts as a failed attempt (s)."""
 
 
 class HubLink:
@@ -49,6 +62,7 @@ class HubLink:
         hello, heartbeat: made fresh for each use.
         on_message: awaited in order for every message of the hub.
         on_change: told (connected, sentence).
+        silence: seconds without a word of the hub after which it counts as gone.
     """
 
     def __init__(
@@ -60,6 +74,7 @@ class HubLink:
         heartbeat: Callable[[int], Awaitable[Heartbeat]],
         on_message: Callable[[FromHub], Awaitable[None]],
         on_change: Callable[[bool, str], Awaitable[None]],
+        silence: float = SILENCE,
     ) -> None:
         self._credentials = credentials
         self._trust = trust
@@ -68,6 +83,7 @@ class HubLink:
         self._heartbeat = heartbeat
         self._on_message = on_message
         self._on_change = on_change
+        self._silence = silence
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._session: aiohttp.ClientSession | None = None
         self._base = ""
@@ -76,6 +92,9 @@ class HubLink:
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(FromHub)
         self._kick = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._leaving = asyncio.Event()
+        self._calls: set[asyncio.Timeout] = set()
 
     @property
     def address(self) -> str:
@@ -83,25 +102,33 @@ class HubLink:
         return self._base if self._socket is not None else ""
 
     async def run(self) -> None:
-        """Connect, serve, reconnect, for ever."""
-        pause = 0.1
+        """Connect, serve, reconnect, until ``goodbye`` or for ever."""
+        pause = BACKOFF_MIN
+        loop = asyncio.get_running_loop()
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)
         ) as session:
             self._session = session
-            while True:
+            while not self._leaving.is_set():
+                since = loop.time()
                 try:
                     await self._connect(session)
-                    pause = 0.1
+                    since = loop.time()
                     await self._serve()
                     reason = "The connection to the coordinator ended."
                 except FleetError as exc:
                     reason = str(exc)
-                except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as exc:
+                except TimeoutError:
+                    reason = "The coordinator has gone silent."
+                except (aiohttp.ClientError, OSError, ssl.SSLError) as exc:
                     reason = f"The coordinator cannot be reached: {exc or type(exc).__name__}."
                 log.info("%s", reason)
                 await self._close()
+                if self._leaving.is_set():
+                    return
                 await self._on_change(False, reason)
+                if loop.time() - since > STEADY:
+                    pause = BACKOFF_MIN
                 self._kick.clear()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._kick.wait(), pause * random.uniform(0.7, 1.3))  # noqa: S311 - spreads reconnects, no secret
@@ -124,16 +151,31 @@ class HubLink:
         except (OSError, TimeoutError, aiohttp.ClientError) as exc:
             log.info("sending %s failed: %s", type(message).__name__, exc)
 
+    async def goodbye(self, reason: str) -> None:
+        """Tell the hub, wait a moment until it has heard it, and do not connect again."""
+        self._leaving.set()
+        self._kick.set()
+        socket = self._socket
+        if socket is None or socket.closed:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_DEADLINE):
+                await self.send(Goodbye(reason=reason))
+                await self._ended.wait()  # the hub closes when it has heard
+
     async def read(self, sha256: str, offset: int) -> AsyncIterator[bytes]:
         """A chunk from the hub, from ``offset`` on (a ``ChunkSource``)."""
         headers = {"Range": f"bytes={offset}-"} if offset else {}
-        async with self.request("GET", f"/blobs/{sha256}", headers=headers) as response:
-            if response.status >= 400:
-                await read_reply(response)
-            if offset and response.status != 206:
-                raise DownloadFailed("The coordinator did not resume the chunk.")
-            async for data in response.content.iter_chunked(1 << 18):
-                yield data
+        try:
+            async with self._request("GET", f"/blobs/{sha256}", headers=headers) as response:
+                if response.status >= 400:
+                    await read_reply(response)
+                if offset and response.status != 206:
+                    raise DownloadFailed("The coordinator did not resume the chunk.")
+                async for data in response.content.iter_chunked(1 << 18):
+                    yield data
+        except aiohttp.ClientError as exc:
+            raise PeerClosed(f"The coordinator broke off ({exc or type(exc).__name__}).") from exc
 
     @contextlib.asynccontextmanager
     async def request(
@@ -143,7 +185,21 @@ class HubLink:
 
         Raises:
             NoHub: not connected.
+            TimeoutError: the hub fell silent on the control connection; it may be frozen, and
+                without this an answer would be waited for for ever.
         """
+        scope = asyncio.timeout(None)
+        self._calls.add(scope)
+        try:
+            async with scope, self._request(method, path, **more) as response:
+                yield response
+        finally:
+            self._calls.discard(scope)
+
+    @contextlib.asynccontextmanager
+    async def _request(
+        self, method: str, path: str, **more: object
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         if self._session is None or not self._base:
             raise NoHub("The coordinator is not reachable now.")
         async with self._session.request(
@@ -156,46 +212,49 @@ class HubLink:
             yield response
 
     async def _connect(self, session: aiohttp.ClientSession) -> None:
+        """Reach the hub at one of its addresses and greet it."""
         failure: Exception = NoHub(
             "No coordinator was found.",
             remedy="Check that it runs and is on this network.",
         )
         for host, port in await self._addresses():
-            base = f"https://{bracket(host)}:{port}"
             for coordinator in self._coordinators():
-                name = tls.hostname_of(coordinator.device_id, self._credentials.fleet_id)
                 try:
-                    self._socket = await asyncio.wait_for(
-                        session.ws_connect(
-                            f"{base}/control",
-                            ssl=self._context,
-                            server_hostname=name,
-                            max_msg_size=MAX_MESSAGE,
-                        ),
-                        CONNECT_DEADLINE,
-                    )
+                    await self._connect_at(session, host, port, coordinator)
                 except aiohttp.WSServerHandshakeError as exc:
                     failure = (
                         NotAMember("The coordinator does not count this PC as a member.")
                         if exc.status == 403
                         else exc
                     )
-                    continue
-                except (
-                    aiohttp.ClientConnectorCertificateError,
-                    aiohttp.ClientConnectorSSLError,
-                ) as exc:
-                    cause = getattr(exc, "certificate_error", None) or exc.os_error
-                    failure = tls.explain_tls_error(cause, f"The coordinator at {host}:{port}")
-                    continue
-                except (aiohttp.ClientError, OSError, TimeoutError) as exc:
-                    failure = exc
-                    continue
-                self._check_peer(coordinator.spki)
-                self._base, self._hub_name = base, name
-                await self._greet()
-                return
+                except TimeoutError:
+                    failure = NoHub(f"The coordinator at {host}:{port} does not answer.")
+                except (aiohttp.ClientError, OSError) as exc:
+                    cause = _tls_cause(exc)
+                    failure = tls.explain_tls_error(cause, f"{host}:{port}") if cause else exc
+                else:
+                    return
+                await self._close()
         raise failure
+
+    async def _connect_at(
+        self, session: aiohttp.ClientSession, host: str, port: int, coordinator: Member
+    ) -> None:
+        name = tls.hostname_of(coordinator.device_id, self._credentials.fleet_id)
+        base = f"https://{bracket(host)}:{port}"
+        self._socket = await asyncio.wait_for(
+            session.ws_connect(
+                f"{base}/control",
+                ssl=self._context,
+                server_hostname=name,
+                max_msg_size=MAX_MESSAGE,
+            ),
+            CONNECT_DEADLINE,
+        )
+        self._ended.clear()
+        self._check_peer(coordinator.spki)
+        self._base, self._hub_name = base, name
+        await self._greet()
 
     def _coordinators(self) -> list[Member]:
         membership = self._trust.membership
@@ -222,7 +281,11 @@ class HubLink:
         beats = asyncio.create_task(self._beat())
         try:
             while True:
-                message = await self._receive(SILENCE)
+                try:
+                    message = await self._receive(self._silence)
+                except TimeoutError:
+                    self._break_off_calls()
+                    raise
                 if message is None:
                     return
                 if isinstance(message, Refuse):
@@ -231,6 +294,11 @@ class HubLink:
         finally:
             beats.cancel()
             await asyncio.gather(beats, return_exceptions=True)
+
+    def _break_off_calls(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for scope in self._calls:
+            scope.reschedule(now)
 
     async def _receive(self, deadline: float) -> FromHub | None:
         assert self._socket is not None
@@ -263,3 +331,17 @@ class HubLink:
         if socket is not None:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(socket.close(), 1.0)
+        self._ended.set()
+
+
+def _tls_cause(exc: BaseException) -> BaseException | None:
+    """What TLS had against a connection, wherever aiohttp has put it.
+
+    In TLS 1.3 the server looks at the client's certificate after the client's handshake is done:
+    its refusal arrives with the first read, wrapped as any other broken connection.
+    """
+    for found in (getattr(exc, "certificate_error", None), getattr(exc, "os_error", None), exc):
+        if isinstance(found, ssl.SSLError | ssl.CertificateError):
+            return found
+    cause = exc.__cause__ or exc.__context__
+    return _tls_cause(cause) if cause is not None else None

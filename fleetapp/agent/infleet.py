@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -15,13 +14,12 @@ from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, split_address
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
-from fleetapp.errors import BadSignature, FleetError, NotAMember
+from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     Assign,
     FromHub,
-    Goodbye,
     Heartbeat,
     LinkStage,
     MemberHello,
@@ -55,6 +53,8 @@ RELEASE_AFTER = 10.0
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
+STATE, CODES, KEYS = "state.json", "codes.json", "keys.json"
+"""What the hub keeps beside its authority's key."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,17 @@ def open_library(pc: PC) -> Library:
     """The model library of this PC."""
     root = pc.settings().models_dir or pc.paths.models
     return Library(Path(root), pc.identity)
+
+
+def forget_hub(pc: PC) -> None:
+    """Forget the fleet that this PC coordinated; harmless if there is none.
+
+    Codes and keys go too: one of an earlier fleet must not open the next. The audit log stays.
+    Blocks on the keyring: call it in a thread.
+    """
+    Authority.remove(pc.paths, pc.platform)
+    for name in (STATE, CODES, KEYS):
+        (pc.paths.hub / name).unlink(missing_ok=True)
 
 
 class InFleet:
@@ -164,30 +175,36 @@ class InFleet:
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
-        with contextlib.suppress(FleetError):
-            await self.link.send(Goodbye(reason=reason))
+        self.pc.discovery.withdraw()
+        if self.hub is not None:
+            await self.hub.stop()  # first: its own goodbye would set it to repairing the chain
+        await self.link.goodbye(reason)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._release is not None:
+            self._release.cancel()
         await self.stages.release_all()
         for server in (self.api, self._control):
             if server is not None:
                 await server.close()
-        if self.hub is not None:
-            await self.hub.stop()
 
     async def _start_hub(self) -> None:
         pc, settings = self.pc, self.pc.settings()
-        state = StateFile(pc.paths.hub / "state.json", pc.platform)
-        state.load()
+        state = StateFile(pc.paths.hub / STATE, pc.platform)
+        if state.load() is None:
+            raise StorageError(
+                f"The coordinator's state {pc.paths.hub / STATE} is missing.",
+                remedy="Restore it from a backup, or leave and create the fleet anew.",
+            )
         authority = await asyncio.to_thread(Authority.open, pc.paths, pc.platform)
         hub = Hub(
             identity=pc.identity,
             authority=authority,
             trust=self.trust,
             state=state,
-            codes=CodeBook(pc.paths.hub / "codes.json", authority.spki, pc.platform),
-            keys=KeyBook(pc.paths.hub / "keys.json", pc.platform),
+            codes=CodeBook(pc.paths.hub / CODES, authority.spki, pc.platform),
+            keys=KeyBook(pc.paths.hub / KEYS, pc.platform),
             audit=AuditLog(pc.paths.hub / "audit.jsonl"),
             library=await asyncio.to_thread(open_library, pc),
             head=self._head,

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -23,6 +25,7 @@ from fleetapp.errors import (
     FleetError,
     Malformed,
     NotAMember,
+    PeerClosed,
     PeerTimeout,
     VersionMismatch,
 )
@@ -32,24 +35,49 @@ from fleetapp.fleet.control import (
     MAX_MESSAGE,
     FromHub,
     FromMember,
+    Goodbye,
     Heartbeat,
     JoinRequest,
     MemberHello,
+    MembershipUpdate,
     Refuse,
     Welcome,
 )
-from fleetapp.fleet.membership import Member
+from fleetapp.fleet.membership import Member, Membership
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.hub import Hub
 from fleetapp.types import PROTOCOL_VERSION
 
 log = logging.getLogger("fleetapp.api.control")
 
-HELLO_DEADLINE = 5.0
-SEND_DEADLINE = 10.0
 MAX_JOIN_BODY = 64 * 1024
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """How long a peer may take. Seconds."""
+
+    hello: float = 5.0
+    """For a join request's body, and for the first message of a control connection."""
+    silence: float = GONE_AFTER * 2
+    """Between two whole messages; the sweep of the registry usually comes first."""
+    send: float = 10.0
+    """To take a message off this side's hands."""
+    close: float = 2.0
+    """To answer a close; then the connection is dropped."""
+
+
+class _AnyHello(msgspec.Struct, frozen=True, tag="hello"):
+    """What a greeting of whatever version has; the rest may look different in each."""
+
+    protocol: int
+    app: str = ""
+
+
+class _AnyJoin(msgspec.Struct, frozen=True):
+    protocol: int
 
 
 class ControlApi:
@@ -58,13 +86,16 @@ class ControlApi:
     Args:
         hub: what answers.
         trust: who is a member.
+        deadlines: shorter ones are for tests.
     """
 
-    def __init__(self, hub: Hub, trust: TrustList) -> None:
+    def __init__(self, hub: Hub, trust: TrustList, deadlines: Deadlines | None = None) -> None:
         self._hub = hub
         self._trust = trust
+        self._deadlines = deadlines or Deadlines()
         self._decoder = msgspec.json.Decoder(FromMember)
-        self._encoder = msgspec.json.Encoder()
+        self._lines: set[_Line] = set()
+        self._calls: set[_Call] = set()
 
     def app(self) -> web.Application:
         """An aiohttp application to be served behind ``tls.server_context``."""
@@ -80,13 +111,46 @@ class ControlApi:
         members = web.Application(client_max_size=16 * 2**20)
         add_openai_routes(members, self._hub.router, _already_authorized)
         app.add_subapp("/api", members)
+        app.cleanup_ctx.append(self._cut_when_shut_out)
+        app.on_shutdown.append(self._close_lines)
         return app
+
+    async def _cut_when_shut_out(self, _: web.Application) -> AsyncIterator[None]:
+        """End what a member is being answered as soon as it is one no more.
+
+        Its control connection is the hub's to end, with a reason.
+        """
+        loop = asyncio.get_running_loop()
+
+        def cut() -> None:
+            for call in self._calls:
+                if not self._trust.allows(call.spki) and call.request.transport is not None:
+                    call.request.transport.abort()
+
+        def changed(_: Membership) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is connected
+                loop.call_soon_threadsafe(cut)
+
+        stop = self._trust.subscribe(changed)
+        yield
+        stop()
+
+    async def _close_lines(self, _: web.Application) -> None:
+        await asyncio.gather(*(line.close(WSCloseCode.GOING_AWAY) for line in self._lines))
 
     @web.middleware
     async def _gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not request.path.startswith("/join/"):
-            self._member(request)
-        return await handler(request)
+        if request.path.startswith("/join/"):
+            return await handler(request)
+        member = self._member(request)
+        if request.path == "/control":
+            return await handler(request)
+        call = _Call(request, member.spki)
+        self._calls.add(call)
+        try:
+            return await handler(request)
+        finally:
+            self._calls.discard(call)
 
     def _member(self, request: web.Request) -> Member:
         ssl_object = request.transport.get_extra_info("ssl_object") if request.transport else None
@@ -100,15 +164,16 @@ class ControlApi:
 
     async def _join(self, request: web.Request) -> web.Response:
         try:
-            async with asyncio.timeout(HELLO_DEADLINE):
+            async with asyncio.timeout(self._deadlines.hello):
                 body = await request.read()
+            protocol = msgspec.json.decode(body, type=_AnyJoin).protocol
+            if protocol != PROTOCOL_VERSION:
+                raise _mismatch("The joining PC", protocol, "")
             ask = msgspec.json.decode(body, type=JoinRequest)
         except TimeoutError as exc:
             raise PeerTimeout("The join request did not arrive in time.") from exc
         except msgspec.MsgspecError as exc:
             raise BadRequest(f"The join request is malformed: {exc}.") from exc
-        if ask.protocol != PROTOCOL_VERSION:
-            raise _mismatch("the joining PC", ask.protocol, "")
         # On the loop and not in a thread: two PCs that join at once must not both extend the same
         # membership list; a few milliseconds of signing disturb nobody.
         return _json(self._hub.gate.request(ask, _remote(request)))
@@ -129,80 +194,151 @@ class ControlApi:
 
     async def _control(self, request: web.Request) -> web.StreamResponse:
         member = self._member(request)
-        socket = web.WebSocketResponse(max_msg_size=MAX_MESSAGE, autoping=True, timeout=2.0)
-        await socket.prepare(request)
-        try:
-            hello = await self._hello(socket)
-        except FleetError as exc:
-            await self._refuse(socket, exc)
-            return socket
-        if hello.device_id != member.device_id:
-            await self._refuse(socket, NotAMember("The PC claims another device's id."))
-            return socket
-
-        async def send(message: FromHub) -> None:
-            try:
-                async with asyncio.timeout(SEND_DEADLINE):
-                    await socket.send_str(self._encoder.encode(message).decode())
-            except TimeoutError as exc:
-                raise PeerTimeout(f"{member.name} does not read its messages.") from exc
-
-        async def close() -> None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(socket.close(), 2.0)
-
-        await send(
-            Welcome(
-                protocol=PROTOCOL_VERSION,
-                app=__version__,
-                fleet=self._hub.fleet_id,
-                membership=self._hub.signed_membership,
-            )
+        socket = web.WebSocketResponse(
+            max_msg_size=MAX_MESSAGE, autoping=True, timeout=self._deadlines.close
         )
-        session = self._hub.attach(member.spki, hello, _remote(request), send=send, close=close)
+        await socket.prepare(request)
+        line = _Line(request, socket, self._deadlines, member.name or member.device_id)
+        self._lines.add(line)
         try:
-            while True:
-                message = await self._receive(socket, GONE_AFTER * 2)
-                if message is None:
-                    break
-                self._trust.require(member.spki)
-                self._hub.received(session, message)
-                if isinstance(message, Heartbeat):
-                    await socket.send_str("")
+            await self._speak(line, member, _remote(request))
         except (FleetError, OSError) as exc:
             log.info("control connection of %s ended: %s", member.device_id, exc)
             if isinstance(exc, FleetError):
-                await self._refuse(socket, exc)
+                await line.refuse(exc)
         finally:
-            self._hub.detach(session)
+            self._lines.discard(line)
+            await line.close()
         return socket
 
-    async def _hello(self, socket: web.WebSocketResponse) -> MemberHello:
-        hello = await self._receive(socket, HELLO_DEADLINE)
-        if not isinstance(hello, MemberHello):
-            raise Malformed("The PC did not introduce itself.")
-        if hello.protocol != PROTOCOL_VERSION:
-            raise _mismatch(hello.name, hello.protocol, hello.app)
+    async def _speak(self, line: _Line, member: Member, remote: str) -> None:
+        """Everything from the hello to the goodbye.
+
+        Raises:
+            FleetError: what the peer did wrong; it is told.
+            OSError: the connection broke.
+        """
+        hello = await self._hello(line, member)
+        membership = self._hub.signed_membership
+        await line.send(Welcome(PROTOCOL_VERSION, __version__, self._hub.fleet_id, membership))
+        session = self._hub.attach(member.spki, hello, remote, send=line.send, close=line.close)
+        try:
+            if self._hub.signed_membership is not membership:
+                await line.send(MembershipUpdate(self._hub.signed_membership))
+            while (text := await line.receive(self._deadlines.silence)) is not None:
+                message = self._decode(text)
+                self._trust.require(member.spki)
+                self._hub.received(session, message)
+                if isinstance(message, Heartbeat):
+                    await line.send_text("")
+                elif isinstance(message, Goodbye):
+                    return  # closing tells the member that it was heard
+        finally:
+            self._hub.detach(session)
+
+    async def _hello(self, line: _Line, member: Member) -> MemberHello:
+        text = await line.receive(self._deadlines.hello)
+        if text is None:
+            raise PeerClosed(f"{member.name} has left without a word.")
+        try:
+            first = msgspec.json.decode(text, type=_AnyHello)
+        except msgspec.MsgspecError as exc:
+            raise Malformed("The PC did not introduce itself.") from exc
+        if first.protocol != PROTOCOL_VERSION:
+            raise _mismatch(member.name, first.protocol, first.app)
+        hello = self._decode(text)
+        assert isinstance(hello, MemberHello)
+        if hello.device_id != member.device_id:
+            raise NotAMember("The PC claims another device's id.")
         return hello
 
-    async def _receive(self, socket: web.WebSocketResponse, deadline: float) -> FromMember | None:
+    def _decode(self, text: str) -> FromMember:
         try:
-            raw = await asyncio.wait_for(socket.receive(), deadline)
-        except TimeoutError as exc:
-            raise PeerTimeout("Nothing was heard for too long.") from exc
-        if raw.type is not WSMsgType.TEXT:
-            return None
-        try:
-            return self._decoder.decode(raw.data)
+            return self._decoder.decode(text)
         except msgspec.MsgspecError as exc:
             raise Malformed(f"A message of the control connection is malformed: {exc}.") from exc
 
-    async def _refuse(self, socket: web.WebSocketResponse, error: FleetError) -> None:
-        message = Refuse(code=error.code, message=error.message, remedy=error.remedy)
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(2.0):
-                await socket.send_str(self._encoder.encode(message).decode())
-                await socket.close(code=WSCloseCode.POLICY_VIOLATION)
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A request being answered, with the key of the member that asked."""
+
+    request: web.Request
+    spki: str
+
+
+class _Line:
+    """This side's end of one control connection; every wait on it is bounded."""
+
+    def __init__(
+        self, request: web.Request, socket: web.WebSocketResponse, deadlines: Deadlines, name: str
+    ) -> None:
+        self._request = request
+        self._socket = socket
+        self._deadlines = deadlines
+        self._name = name
+        self._end: asyncio.Future[None] | None = None
+
+    async def receive(self, deadline: float) -> str | None:
+        """The next message, or None when the peer has closed.
+
+        Raises:
+            PeerTimeout: no whole message within ``deadline`` seconds.
+            Malformed: bytes instead of text, or more than a message may have.
+        """
+        try:
+            raw = await asyncio.wait_for(self._socket.receive(), deadline)
+        except TimeoutError as exc:
+            raise PeerTimeout(f"Nothing was heard of {self._name} for too long.") from exc
+        if raw.type is WSMsgType.TEXT:
+            return str(raw.data)
+        if raw.type in (WSMsgType.BINARY, WSMsgType.ERROR):
+            raise Malformed(f"{self._name} sent something that is no message.")
+        return None
+
+    async def send(self, message: FromHub) -> None:
+        """Write one message.
+
+        Raises:
+            PeerTimeout: the peer does not read.
+            OSError: the connection is gone.
+        """
+        await self.send_text(msgspec.json.encode(message).decode())
+
+    async def send_text(self, text: str) -> None:
+        """Write one message as it is; raises as ``send`` does."""
+        try:
+            async with asyncio.timeout(self._deadlines.send):
+                await self._socket.send_str(text)
+        except TimeoutError as exc:
+            raise PeerTimeout(f"{self._name} does not read its messages.") from exc
+
+    async def refuse(self, error: FleetError) -> None:
+        """Say why, and close."""
+        with contextlib.suppress(FleetError, OSError, TimeoutError):
+            async with asyncio.timeout(self._deadlines.close):
+                await self.send(Refuse(error.code, error.message, error.remedy))
+        await self.close(WSCloseCode.POLICY_VIOLATION)
+
+    async def close(self, code: int = WSCloseCode.OK) -> None:
+        """End the connection: politely if the peer plays along, but end it. Never raises.
+
+        Several may want it at once (the hub, the handler, the server's end): the first one's way
+        is the way it goes.
+        """
+        if self._end is None:
+            self._end = asyncio.ensure_future(self._close(code))
+        await asyncio.shield(self._end)
+
+    async def _close(self, code: int) -> None:
+        try:
+            async with asyncio.timeout(self._deadlines.close):
+                await self._socket.close(code=code)
+        except (OSError, TimeoutError, RuntimeError) as exc:
+            log.debug("%s did not close properly: %r", self._name, exc)
+        finally:
+            if self._request.transport is not None and not self._request.transport.is_closing():
+                self._request.transport.abort()
 
 
 def _json(value: msgspec.Struct) -> web.Response:
@@ -229,10 +365,10 @@ def _offset(header: str, size: int) -> int:
     """
     if not header:
         return 0
-    value = header.removeprefix("bytes=").removesuffix("-")
-    if not value.isdecimal() or int(value) >= size:
-        raise BadRequest(f"The range '{header}' cannot be served.")
-    return int(value)
+    found = re.fullmatch(r"bytes=([0-9]{1,18})-", header)
+    if found is None or int(found[1]) >= size:
+        raise BadRequest("That range of the chunk cannot be served.")
+    return int(found[1])
 
 
 def _already_authorized(_: web.Request) -> None:

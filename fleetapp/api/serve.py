@@ -42,6 +42,8 @@ log = logging.getLogger("fleetapp.api.serve")
 
 MAX_BODY = 16 * 2**20
 SHUTDOWN_SECONDS = 2.0
+IDLE_SECONDS = 20.0
+"""For the whole head of a request to arrive: whoever dribbles or says nothing is hung up on."""
 
 
 class HttpServers:
@@ -68,13 +70,16 @@ async def listen(
     port: int,
     setting: str,
     context: ssl.SSLContext | None = None,
+    idle: float = IDLE_SECONDS,
 ) -> Bound:
-    """Serve an application.
+    """Serve an application; ``idle`` bounds the seconds a connection may be without a request.
 
     Raises:
         PortTaken: says which setting to change.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS, keepalive_timeout=idle
+    )
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=context, reuse_address=None)
     try:

@@ -135,8 +135,7 @@ class Hub:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for session in self.registry.sessions():
-            await session.close()
+        await asyncio.gather(*(s.close() for s in self.registry.sessions()))
 
     # ------------------------------------------------------------------ sessions
 
