@@ -96,8 +96,8 @@ async def download(
     _forget_other(part, memo, wanted)
     have = _size(part)
     require_space(target.parent, wanted.size - min(have, wanted.size), target.name, free)
-    fruitless, mismatches, reason = 0, 0, "no answer"
-    while fruitless < patience.attempts:
+    fruitless, restarts, mismatches, reason = 0, 0, 0, "no answer"
+    while fruitless < patience.attempts and restarts < patience.attempts:
         if fruitless:
             await asyncio.sleep(min(patience.backoff * 2 ** (fruitless - 1), patience.longest_wait))
         before = _size(part)
@@ -118,8 +118,8 @@ async def download(
                     remedy="Try another source; nothing was kept.",
                 )
         except _Again as e:
-            reason, before = str(e), 0
-            fruitless += 1
+            # Counted apart: a restart fetches bytes, and yet may lead nowhere for ever (T22).
+            reason, restarts = str(e), restarts + 1
             continue
         except _Retry as e:
             reason = str(e)
@@ -191,12 +191,13 @@ def _where(response: aiohttp.ClientResponse, have: int, wanted: Wanted, part: Pa
     """Return the offset at which the body belongs; the body of anything but 200, 206 is ignored."""
     status = response.status
     if status == 200:
+        if response.content_length not in (None, wanted.size):
+            raise _other_size(response.content_length, wanted)
         return 0
     match = _RANGE.match(response.headers.get("Content-Range", ""))
     if status == 206 and match and match[1] and int(match[1]) == have:
         if match[3] not in ("*", str(wanted.size)):
-            part.unlink(missing_ok=True)
-            raise _Again("the server has a file of another size")
+            raise _other_size(match[3], wanted)
         return have
     if status in (206, 416):
         # Nothing beyond what we have, or another part than we asked for: begin anew. A partial
@@ -206,6 +207,13 @@ def _where(response: aiohttp.ClientResponse, have: int, wanted: Wanted, part: Pa
     if status in _RETRY:
         raise _Retry(f"the server answered {status} {response.reason}")
     raise DownloadFailed(f"The server answered {status} {response.reason} for {wanted.url}.")
+
+
+def _other_size(size: object, wanted: Wanted) -> DownloadFailed:
+    return DownloadFailed(
+        f"The server's file has {size} bytes instead of {wanted.size}.",
+        remedy="Try another source.",
+    )
 
 
 async def _receive(

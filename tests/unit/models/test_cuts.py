@@ -88,7 +88,7 @@ def test_the_whole_model_is_a_stage_too() -> None:
 def test_keys_shared_across_a_cut_are_refused_by_name() -> None:
     anatomy = examine(*language_model(4, share_keys_from=2))
     plan_stage(anatomy, LayerRange(0, 1))  # layer 0 keeps its keys to itself
-    with pytest.raises(CannotSplit, match="layers 1|layer 2|Between layers 1 and 2"):
+    with pytest.raises(CannotSplit, match="Between layers 1 and 2"):
         plan_stage(anatomy, LayerRange(0, 2))
 
 

@@ -6,14 +6,15 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
-from tests.support.optimum_like import optimum_like
-from tests.support.paged_run import paged_logits
-from tests.support.tiny_models import ARCHITECTURES, TinyModel, reference_logits
+from openvino import opset13 as op
 
 from fleetapp.errors import CannotSplit, CorruptModel, NotAModel
 from fleetapp.models.split import Graph, split
 from fleetapp.models.trial import compare, run
 from fleetapp.types import LayerRange
+from tests.support.optimum_like import optimum_like
+from tests.support.paged_run import paged_logits
+from tests.support.tiny_models import ARCHITECTURES, TinyModel, reference_logits
 
 PROMPT = [5, 80, 100, 33, 70, 90, 200, 7]
 BOUNDS = [[0, 3], [0, 1, 3], [0, 2, 3], [0, 1, 2, 3]]
@@ -100,8 +101,6 @@ def test_keys_that_layers_share_are_not_cut_apart(tmp_path: Path) -> None:
 
 
 def test_a_graph_without_states_is_not_a_language_model(tmp_path: Path) -> None:
-    from openvino import opset13 as op
-
     ids = op.parameter([-1, -1], np.int64, name="input_ids")
     ids.output(0).get_tensor().set_names({"input_ids"})
     ov.save_model(ov.Model([op.result(op.convert(ids, "f32"))], [ids], "x"), tmp_path / "x.xml")

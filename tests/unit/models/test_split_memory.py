@@ -8,15 +8,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.support.optimum_like import optimum_like, random_bytes
 
 from fleetapp.models import child
+from tests.support.optimum_like import optimum_like, random_bytes
 
 MB = 1_000_000
 
 
 def anonymous(pid: int) -> int:
-    """Bytes of a process that no file backs: mapped weights can be dropped at any time, these not."""
+    """Bytes of a process that no file backs; mapped weights can be dropped at any time."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
