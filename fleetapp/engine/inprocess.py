@@ -56,7 +56,7 @@ class InProcessPipeline:
         eos_ids: Sequence[int] = (),
         prefill_chunk: int = 512,
     ) -> None:
-        self._executors = tuple(executors)
+        self.executors = tuple(executors)
         self._eos = frozenset(eos_ids)
         self._chunk = prefill_chunk
         self._generation = 0
@@ -100,7 +100,7 @@ class InProcessPipeline:
         self._generation += 1
         running = [_Sequence(slot, self._generation, p) for slot, p in enumerate(prompts)]
         results = [s.result for s in running]
-        for executor in self._executors:
+        for executor in self.executors:
             for sequence in running:
                 executor.open(sequence.slot, sequence.generation)
         try:
@@ -125,7 +125,7 @@ class InProcessPipeline:
         self, segments: tuple[Segment, ...], inputs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float32]:
         """One frame through all stages; see ``Executor.forward``."""
-        executors = self._executors
+        executors = self.executors
         hidden = executors[0].forward(segments, inputs)
         for executor in executors[1:]:
             hidden = executor.forward(segments, hidden)
@@ -154,7 +154,7 @@ class InProcessPipeline:
         return tuple(segments), np.array(inputs, np.int64), asked
 
     def _close(self, sequence: _Sequence) -> None:
-        for executor in self._executors:
+        for executor in self.executors:
             executor.close(sequence.slot, sequence.generation)
 
 

@@ -1,0 +1,60 @@
+"""The whole model through openvino-genai's own pipeline: what a person would use instead.
+
+Only token ids go in and come out, so that tokenizers and templates cannot make a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import openvino_genai
+
+from fleetapp.engine.inprocess import Generated
+from fleetapp.engine.precision import device_config
+from fleetapp.errors import CorruptModel
+from fleetapp.types import Precision
+
+
+class Reference:
+    """``openvino_genai.LLMPipeline`` with the same device properties as our stages.
+
+    Args:
+        model_dir: an imported model: openvino_model.xml and tokenizer/.
+        precision: as for ``paged.load``.
+        device: an OpenVINO device name.
+        threads: inference threads on a CPU, 0 lets OpenVINO choose.
+
+    Raises:
+        CorruptModel: the folder cannot be loaded.
+    """
+
+    def __init__(
+        self, model_dir: Path, *, precision: Precision, device: str = "CPU", threads: int = 0
+    ) -> None:
+        config = device_config(precision, device, threads)
+        try:
+            self._tokenizer = openvino_genai.Tokenizer(str(model_dir / "tokenizer"))
+            self._pipeline = openvino_genai.LLMPipeline(
+                str(model_dir), self._tokenizer, device, **config
+            )
+        except RuntimeError as e:
+            raise CorruptModel(f"{model_dir} cannot be loaded by openvino-genai: {e}") from e
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a raw prompt."""
+        return [int(t) for t in self._tokenizer.encode(text).input_ids.data[0]]
+
+    def generate(self, token_ids: Sequence[int], max_tokens: int) -> Generated:
+        """Greedy, end-of-sequence ignored.
+
+        The times are those the pipeline notes itself: a streamer would cost it a thread.
+        """
+        config = openvino_genai.GenerationConfig(
+            max_new_tokens=max_tokens, ignore_eos=True, do_sample=False, apply_chat_template=False
+        )
+        result = self._pipeline.generate(ov.Tensor(np.array([token_ids], np.int64)), config)
+        milliseconds = result.perf_metrics.raw_metrics.m_new_token_times
+        return Generated([int(t) for t in result.tokens[0]], [t / 1e3 for t in milliseconds])
