@@ -27,13 +27,14 @@ def pack(message: ToRunner | FromRunner) -> bytes:
     """One message with its length in front.
 
     Raises:
-        Malformed: larger than ``MAX_MESSAGE``, or text that UTF-8 cannot carry.
+        Malformed: larger than ``MAX_MESSAGE``, or values that msgpack cannot carry.
     """
     try:
         body = _ENCODER.encode(message)
-    except UnicodeEncodeError as exc:
+    except (UnicodeEncodeError, OverflowError) as exc:
         raise Malformed(
-            f"A {type(message).__name__} message holds text that is not valid Unicode."
+            f"A {type(message).__name__} message holds text that is not valid Unicode, or a number "
+            "of more than 64 bits."
         ) from exc
     if len(body) > MAX_MESSAGE:
         raise Malformed(

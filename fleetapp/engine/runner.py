@@ -11,6 +11,7 @@ import faulthandler
 import logging
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from fleetapp.engine.pipe_io import PipeWriter, read_message
 from fleetapp.engine.prompts import Prepared, Prompts, TextHost
 from fleetapp.engine.ring import Ring, Security
 from fleetapp.engine.stage import Stage
+from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.transport import RingEvent
 from fleetapp.engine.verify import read_manifest, verify_files
 from fleetapp.engine.worker import Sampler, Worker
@@ -137,9 +139,10 @@ class Runner:
         try:
             load = self._first_message()
             node = self._prepare(load, started)
-        except FleetError as exc:
-            log.critical("loading failed: %s", exc.message)
-            self._say(pipe.Failed(exc.code, exc.message, exc.remedy))
+        except Exception as exc:  # native code throws what it likes; the agent is told
+            error = as_fleet_error(exc, "Loading the shard")
+            log.critical("%s", error.message, exc_info=error is not exc)
+            self._say(pipe.Failed(error.code, error.message, error.remedy))
             return EXIT_LOAD_FAILED
         return self._serve(node)
 
@@ -292,6 +295,8 @@ def main(loader: Loader = load_openvino) -> int:
     """Run one shard for the agent that started this process."""
     source, sink = take_stdio()
     faulthandler.enable()
+    # Ctrl+C in a terminal reaches every process in it; when this one ends is the agent's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s"
     )

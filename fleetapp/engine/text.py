@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetapp.engine.pipe import ChatMessage
-from fleetapp.errors import BadRequest, ContextTooLong, FleetError, NotAModel, TemplateRefused
+from fleetapp.errors import (
+    BadRequest,
+    ContextTooLong,
+    FleetError,
+    NotAModel,
+    RunnerFailed,
+    TemplateRefused,
+)
 
 _REPLACEMENT: Final = "\ufffd"
 _MAX_INCOMPLETE: Final = 3  # an unfinished UTF-8 character has at most three bytes
@@ -380,4 +387,4 @@ def as_fleet_error(exc: Exception, doing: str) -> FleetError:
     """Keep a FleetError; wrap anything else that native code threw while ``doing`` something."""
     if isinstance(exc, FleetError):
         return exc
-    return FleetError(f"{doing} failed: {_first_line(exc)}")
+    return RunnerFailed(f"{doing} failed: {_first_line(exc)}")

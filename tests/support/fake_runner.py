@@ -1,7 +1,7 @@
 """Entry of a runner process that loads the fake executor instead of OpenVINO.
 
 Everything else is the real runner. ``FAKE_RUNNER`` (JSON) tells what to do while loading:
-``compile_seconds``, ``step_seconds``, ``print``, ``crash`` (in the first step).
+``compile_seconds``, ``explode``, ``step_seconds``, ``print``, ``crash`` (in the first step).
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ def load_fake(
         print("printed by python")
         sys.stdout.flush()
         os.write(1, b"printed by native code\n")
+    if wishes.get("explode"):
+        raise RuntimeError(wishes["explode"])
     time.sleep(wishes.get("compile_seconds", 0))
 
     def before(_: object) -> None:

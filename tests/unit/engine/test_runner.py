@@ -145,6 +145,26 @@ def test_certificates_that_cannot_be_read_are_named(client: RunnerClient, tmp_pa
     assert client.ended() != 0
 
 
+@pytest.mark.parametrize("client", [{"explode": "no such device"}], indirect=True)
+def test_whatever_loading_throws_is_told_to_the_agent(client: RunnerClient, tmp_path: Path) -> None:
+    client.send(load_of(tmp_path))
+    failed = client.expect(pipe.Failed)
+    assert failed.code == "runner_failed"
+    assert "no such device" in failed.message
+    assert client.ended() != 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a console of its own")
+def test_an_interrupt_from_the_terminal_is_left_to_the_agent(
+    client: RunnerClient, tmp_path: Path
+) -> None:
+    client.send(load_of(tmp_path))
+    client.expect(pipe.Loaded)
+    client.process.send_signal(signal.SIGINT)
+    assert client.stats().open_slots == 0
+    assert client.close() == 0
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="niceness is Linux's word for it")
 def test_it_runs_at_lower_priority(client: RunnerClient, tmp_path: Path) -> None:
     client.send(load_of(tmp_path))
