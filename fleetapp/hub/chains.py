@@ -34,9 +34,12 @@ log = logging.getLogger("fleetapp.hub.chains")
 PREPARE_DEADLINE = 3600.0
 """A first download of a large shard over a slow link may take long; stalls end sooner (s)."""
 LINK_DEADLINE = 30.0
-RETRY_SECONDS = 2.0
+SETTLE_SECONDS = 0.2
+"""After a break: neighbours of a dead runner notice before its own agent has said so (s)."""
+RETRY_MAX = 5.0
+"""Longest pause between two attempts; it doubles with each that does not go live (s)."""
 EXCLUDE_SECONDS = 30.0
-"""How long a node that failed to prepare is left out while others could do without it (s)."""
+"""How long a node that failed to load, or twice to link, is left out (s)."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class _Stage:
     index: int
     count: int
     status: StageStatus
+    loaded: StageStatus | None = None
+    """What it said when it became ready: port, cache, window. Later statuses need not repeat it."""
     sent_base: int = 0
     sent_bytes: int = 0
 
@@ -89,6 +94,7 @@ class _Stage:
             and self.candidate.session == candidate.session
             and (self.index, self.count) == (index, count)
             and self.status.phase in ("ready", "linked")
+            and self.loaded is not None
         )
 
 
@@ -111,6 +117,8 @@ class ChainKeeper:
         self._wake = asyncio.Event()
         self._fault: FleetError | None = None
         self._excluded: dict[DeviceId, float] = {}
+        self._unlinked: dict[DeviceId, int] = {}
+        """How often in a row a node failed to link although its shard was loaded."""
         self._digest = ""
         self._numbers = itertools.count(1)
         self._task: asyncio.Task[None] | None = None
@@ -164,6 +172,8 @@ class ChainKeeper:
         if stage is None:
             return
         stage.status = status
+        if status.phase == "ready":
+            stage.loaded = status
         if status.phase == "failed" and self.state == "live":
             self._break(from_code(status.code, status.message, status.remedy))
         self._wake.set()
@@ -244,12 +254,15 @@ class ChainKeeper:
     # ------------------------------------------------------------------ the loop
 
     async def _keep(self) -> None:
+        failures = 0
         while True:
             self._fault = None
             try:
                 plan = await self._plan()
                 await self._prepare(plan)
                 await self._link()
+                failures = 0
+                self._unlinked.clear()
                 self._show("live", "Serving.")
                 self._live.set()
                 await self._watch()
@@ -257,9 +270,9 @@ class ChainKeeper:
                 log.warning("chain %s: %s", self.chain, exc.message)
                 self._live.clear()
                 self._show("broken", exc.message)
+                await asyncio.sleep(min(SETTLE_SECONDS * 2**failures, RETRY_MAX))
+                failures += 1
                 await self._drop_failed()
-                pause = 0.05 if isinstance(exc, ChainBroken) else RETRY_SECONDS
-                await self._sleep(pause)
             finally:
                 self._live.clear()
 
@@ -349,9 +362,10 @@ class ChainKeeper:
         self._show("linking", "Connecting the stages.")
         self.epoch = self._hub.next_epoch()
         stages, count = self._stages, len(self._stages)
-        blocks = min(s.status.blocks for s in stages)
-        size = max(s.status.block_size for s in stages)
-        self.context_length = min(s.status.max_context for s in stages)
+        loaded = [s.loaded for s in stages if s.loaded is not None]
+        blocks = min(said.blocks for said in loaded)
+        size = max(said.block_size for said in loaded)
+        self.context_length = min(said.max_context for said in loaded)
         for stage in stages:
             stage.sent_base = stage.sent_bytes
             following = stages[(stage.index + 1) % count]
@@ -383,7 +397,7 @@ class ChainKeeper:
                 raise self._fault
             for stage in self._stages:
                 if stage.status.phase == "failed":
-                    self._excluded[stage.candidate.device_id] = time.monotonic()
+                    self._blame(stage)
                     raise from_code(
                         stage.status.code or ChainBroken.code,
                         f"{stage.candidate.name}: {stage.status.message}",
@@ -396,6 +410,17 @@ class ChainKeeper:
                 slow = [s.candidate.name for s in self._stages if not done(s)]
                 raise PeerTimeout(f"{', '.join(slow)} did not get ready in time.")
             await self._sleep(left)
+
+    def _blame(self, stage: _Stage) -> None:
+        """Leave a node out that cannot load, or repeatedly cannot link; a runner that died after
+        loading is no reason.
+        """
+        device = stage.candidate.device_id
+        if stage.loaded is not None:
+            self._unlinked[device] = self._unlinked.get(device, 0) + 1
+            if self._unlinked[device] < 2:
+                return
+        self._excluded[device] = time.monotonic()
 
     async def _watch(self) -> None:
         """Return never; raise when the chain broke, or when a fuller one can take its place."""
@@ -468,7 +493,7 @@ def _neighbour(stage: _Stage) -> Neighbour:
         device_id=stage.candidate.device_id,
         spki=stage.candidate.spki,
         hosts=stage.candidate.hosts,
-        port=stage.status.port,
+        port=stage.loaded.port if stage.loaded is not None else 0,
     )
 
 

@@ -78,14 +78,16 @@ class FakeHub:
     # what tests do
 
     def _later(self, device: DeviceId, assignment: str, phase: str, epoch: int = 0) -> None:
+        # As real members do: only "ready" says where the stage listens and what it can hold.
+        ready = phase == "ready"
         status = StageStatus(
             assignment=assignment,
             phase=phase,
             epoch=epoch,
-            port=1,
-            blocks=10,
-            block_size=32,
-            max_context=320,
+            port=7001 if ready else 0,
+            blocks=10 if ready else 0,
+            block_size=32 if ready else 0,
+            max_context=320 if ready else 0,
             code="runner_failed" if phase == "failed" else "",
             message="boom" if phase == "failed" else "",
         )

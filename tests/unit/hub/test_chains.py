@@ -50,6 +50,10 @@ async def test_losing_one_runner_reloads_one_shard_in_a_new_epoch() -> None:
     await hub.keeper.wait_live(5)
     assert [d for d, _ in hub.assigned[3:]] == ["a"], "the others keep what they hold"
     assert hub.keeper.epoch > first
+    again = [m for _, m in hub.linked if m.epoch == hub.keeper.epoch]
+    assert {m.next.port for m in again if m.next} == {7001}, "the kept ones are still known"
+    assert {(m.kv_blocks, m.block_size) for m in again} == {(10, 32)}
+    assert hub.keeper.context_length == 320
     await hub.keeper.stop("done")
 
 
