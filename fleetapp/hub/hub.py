@@ -7,9 +7,12 @@ import contextlib
 import ipaddress
 import itertools
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from msgspec import structs
 
 from fleetapp.errors import FleetError, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
@@ -51,6 +54,7 @@ from fleetapp.types import (
 
 log = logging.getLogger("fleetapp.hub")
 
+_DEVICE = re.compile(r"\bdevice ([a-z2-7]{20})\b")
 LEFT = "left"
 """The reason in the goodbye of a member that wants to belong to the fleet no longer."""
 MEMORY_SHARE = 0.8
@@ -108,6 +112,7 @@ class Hub:
             head=head,
             nodes_online=lambda: len(self.registry.sessions()),
             created=int(state.value.created),
+            named=self.named,
         )
         self.gate = Gatekeeper(
             device=identity.device_id,
@@ -187,8 +192,9 @@ class Hub:
             for keeper in self._keepers.values():
                 keeper.on_status(session.device_id, message)
         elif isinstance(message, FaultReport):
+            fault = structs.replace(message, message=self.named(message.message))
             for keeper in self._keepers.values():
-                keeper.on_fault(session.device_id, message)
+                keeper.on_fault(session.device_id, fault)
         elif beat is not None:
             for keeper in self._keepers.values():
                 keeper.on_sent(session.device_id, beat.sent_bytes)
@@ -452,6 +458,13 @@ class Hub:
     def _name_of(self, session: Session) -> str:
         member = self._members.members.get(session.device_id)
         return member.name if member is not None else session.hello.name
+
+    def named(self, text: str) -> str:
+        """The same sentence with "device abc…" replaced by the PC's name."""
+        members = self._members.members
+        return _DEVICE.sub(
+            lambda found: members[found[1]].name if found[1] in members else found[0], text
+        )
 
     def _members_changed(self) -> None:
         for keeper in self._keepers.values():

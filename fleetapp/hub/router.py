@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+from msgspec import structs
+
 from fleetapp.engine import pipe
 from fleetapp.errors import NoCapacity, NotFound, RunnerFailed
 from fleetapp.hub.chains import ChainKeeper
@@ -33,6 +35,7 @@ class Router:
         head: the head of an assignment, or None while it is not loaded.
         nodes_online: for the health report.
         created: Unix seconds the fleet was made, reported per model.
+        named: puts the names of PCs into a sentence that speaks of device ids.
     """
 
     def __init__(
@@ -41,11 +44,13 @@ class Router:
         head: Callable[[str], Head | None],
         nodes_online: Callable[[], int],
         created: int,
+        named: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._chains = chains
         self._head = head
         self._nodes_online = nodes_online
         self._created = created
+        self._named = named
 
     def served(self) -> tuple[ServedModel, ...]:
         """One entry per wanted model."""
@@ -109,6 +114,8 @@ class Router:
                             log.info("request is run again: %s", event.message)
                             break
                     delivered = delivered or isinstance(event, pipe.Delta)
+                    if isinstance(event, pipe.Finished) and event.message:
+                        event = structs.replace(event, message=self._named(event.message))  # noqa: PLW2901
                     yield event
             finally:
                 keeper.running -= 1
