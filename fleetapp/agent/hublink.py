@@ -230,7 +230,7 @@ class HubLink:
                 except TimeoutError:
                     failure = NoHub(f"The coordinator at {host}:{port} does not answer.")
                 except (aiohttp.ClientError, OSError) as exc:
-                    cause = _tls_cause(exc)
+                    cause = _tls_cause(exc) or _hung_up(exc)
                     failure = tls.explain_tls_error(cause, f"{host}:{port}") if cause else exc
                 else:
                     return
@@ -345,3 +345,13 @@ def _tls_cause(exc: BaseException) -> BaseException | None:
             return found
     cause = exc.__cause__ or exc.__context__
     return _tls_cause(cause) if cause is not None else None
+
+
+def _hung_up(exc: BaseException) -> BaseException | None:
+    """A connection that was made and then ended without an answer, as a refused certificate's is:
+    asyncio's server closes without the alert that would name the reason.
+    """
+    if isinstance(exc, aiohttp.ClientConnectorError):
+        return None  # nobody listens there
+    broken = aiohttp.ServerDisconnectedError, ConnectionError
+    return ConnectionResetError() if isinstance(exc, broken) else None

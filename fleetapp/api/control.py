@@ -51,6 +51,9 @@ from fleetapp.types import PROTOCOL_VERSION
 log = logging.getLogger("fleetapp.api.control")
 
 MAX_JOIN_BODY = 64 * 1024
+BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
+"""What decoding raises; the second for thousands of brackets in a field that nobody knows."""
+FOR_STRANGERS = frozenset({"/join/authority", "/join/request"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -140,7 +143,7 @@ class ControlApi:
 
     @web.middleware
     async def _gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path.startswith("/join/"):
+        if request.path in FOR_STRANGERS:
             return await handler(request)
         member = self._member(request)
         if request.path == "/control":
@@ -172,7 +175,7 @@ class ControlApi:
             ask = msgspec.json.decode(body, type=JoinRequest)
         except TimeoutError as exc:
             raise PeerTimeout("The join request did not arrive in time.") from exc
-        except msgspec.MsgspecError as exc:
+        except BROKEN_JSON as exc:
             raise BadRequest(f"The join request is malformed: {exc}.") from exc
         # On the loop and not in a thread: two PCs that join at once must not both extend the same
         # membership list; a few milliseconds of signing disturb nobody.
@@ -242,7 +245,7 @@ class ControlApi:
             raise PeerClosed(f"{member.name} has left without a word.")
         try:
             first = msgspec.json.decode(text, type=_AnyHello)
-        except msgspec.MsgspecError as exc:
+        except BROKEN_JSON as exc:
             raise Malformed("The PC did not introduce itself.") from exc
         if first.protocol != PROTOCOL_VERSION:
             raise _mismatch(member.name, first.protocol, first.app)
@@ -255,7 +258,7 @@ class ControlApi:
     def _decode(self, text: str) -> FromMember:
         try:
             return self._decoder.decode(text)
-        except msgspec.MsgspecError as exc:
+        except BROKEN_JSON as exc:
             raise Malformed(f"A message of the control connection is malformed: {exc}.") from exc
 
 
