@@ -30,13 +30,14 @@ from fleetapp.fleet.enrolment import FleetInfo
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.joincode import JoinCode
 from fleetapp.fleet.membership import verify_membership
-from fleetapp.types import PROTOCOL_VERSION
+from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId
 
 log = logging.getLogger("fleetapp.agent.joining")
 
 CALL_DEADLINE = 10.0
 POLL_SECONDS = 2.0
-MAX_REPLY = 1 << 20
+MAX_REPLY = 8 << 20
+BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
 
 Address = tuple[str, int]
 
@@ -69,12 +70,16 @@ async def read_reply(response: aiohttp.ClientResponse) -> bytes:
     Raises:
         FleetError: what the other side said.
     """
-    body = await response.content.read(MAX_REPLY)
+    body = bytearray()
+    async for part in response.content.iter_any():
+        body += part
+        if len(body) > MAX_REPLY:
+            raise ProtocolError("The PC that answered sends more than a reply may have.")
     if response.status < 400:
-        return body
+        return bytes(body)
     try:
         error = msgspec.json.decode(body, type=ErrorReply).error
-    except msgspec.MsgspecError:
+    except BROKEN_JSON:
         raise ProtocolError(f"The coordinator answered with HTTP {response.status}.") from None
     raise from_code(error.code, error.message, error.remedy)
 
@@ -86,6 +91,7 @@ async def join(
     name: str,
     waiting: Callable[[str], None],
     deadline: float,
+    poll: float = POLL_SECONDS,
 ) -> Joined:
     """Join through the first address whose authority is the code's.
 
@@ -96,6 +102,7 @@ async def join(
         name: shown to the admin.
         waiting: told in one sentence what is being waited for.
         deadline: seconds for everything, the admin's approval included.
+        poll: seconds between two questions whether the admin has approved.
 
     Raises:
         NoHub: none of the addresses answers.
@@ -107,77 +114,132 @@ async def join(
         remedy="Check that it runs and is on the same network, or give its address "
         "(fleetapp fleet join CODE --hub HOST:PORT).",
     )
-    async with asyncio.timeout(deadline):
+    timeout = aiohttp.ClientTimeout(total=CALL_DEADLINE)
+    async with asyncio.timeout(deadline), aiohttp.ClientSession(timeout=timeout) as session:
         for address in addresses:
+            # Anybody may announce anything, so whatever is wrong with one address is no reason
+            # not to try the next; what the code's own fleet says is final.
             try:
-                return await _join_at(identity, code, address, name, waiting)
-            except WrongFleet as exc:
-                failure = exc
+                hub = await _hub_at(session, code, address)
+            except (FleetError, aiohttp.ClientError, OSError) as exc:
+                log.info("no hub of that fleet at %s:%d: %s", *address, exc)
+                failure = _more_telling(failure, _unusable(exc, address))
+                continue
+            try:
+                return await _ask(session, hub, identity, code, name, waiting, poll)
             except (aiohttp.ClientError, OSError) as exc:
-                log.info("no hub at %s:%d: %s", *address, exc)
-                failure = NoHub(
-                    f"The coordinator at {address[0]}:{address[1]} cannot be reached: {exc}.",
-                    remedy="Check the address, and that no firewall blocks the port.",
-                )
+                failure = _unusable(exc, address)
     raise failure
 
 
-async def _join_at(
+@dataclass(frozen=True)
+class _Hub:
+    """A coordinator whose authority is the code's."""
+
+    address: Address
+    device: DeviceId
+    authority: bytes
+    fleet: FleetId
+
+    @property
+    def base(self) -> str:
+        return f"https://{bracket(self.address[0])}:{self.address[1]}"
+
+    @property
+    def where(self) -> str:
+        return f"The coordinator at {self.address[0]}:{self.address[1]}"
+
+
+async def _hub_at(session: aiohttp.ClientSession, code: JoinCode, address: Address) -> _Hub:
+    url = f"https://{bracket(address[0])}:{address[1]}/join/authority"
+    async with session.get(url, ssl=tls.join_client_context()) as response:
+        reply = _decode(await read_reply(response), AuthorityReply)
+    pem = reply.authority.encode()
+    authority = certificates.check_authority(pem, code.spki_prefix)
+    return _Hub(address, DeviceId(reply.hub_device), pem, certificates.fleet_of(authority))
+
+
+async def _ask(
+    session: aiohttp.ClientSession,
+    hub: _Hub,
     identity: Identity,
     code: JoinCode,
-    address: Address,
     name: str,
     waiting: Callable[[str], None],
+    poll: float,
 ) -> Joined:
-    base = f"https://{bracket(address[0])}:{address[1]}"
-    where = f"The coordinator at {address[0]}:{address[1]}"
-    timeout = aiohttp.ClientTimeout(total=CALL_DEADLINE)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
-        async with session.get(f"{base}/join/authority", ssl=tls.join_client_context()) as response:
-            reply = _decode(await read_reply(response), AuthorityReply)
-        pem = reply.authority.encode()
-        authority = certificates.check_authority(pem, code.spki_prefix)
-        fleet = certificates.fleet_of(authority)
-        ask = JoinRequest(
-            protocol=PROTOCOL_VERSION,
-            secret=code.secret.hex(),
-            csr=identity.csr().decode(),
-            name=name,
-        )
-        while True:
-            try:
-                async with session.post(
-                    f"{base}/join/request",
-                    data=msgspec.json.encode(ask),
-                    headers={"Content-Type": "application/json"},
-                    ssl=tls.pinned_context(pem),
-                    server_hostname=tls.hostname_of(reply.hub_device, fleet),
-                ) as response:
-                    answer = _decode(await read_reply(response), JoinReply)
-            except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as e:
-                cause = getattr(e, "certificate_error", None) or e.os_error
-                raise tls.explain_tls_error(cause, where) from e
+    ask = JoinRequest(
+        protocol=PROTOCOL_VERSION,
+        secret=code.secret.hex(),
+        csr=identity.csr().decode(),
+        name=name,
+    )
+    queued = False
+    while True:
+        try:
+            answer = await _post(session, hub, ask)
+        except (aiohttp.ClientError, OSError):
+            if not queued:
+                raise
+            # The coordinator restarts, say; it remembers who waits.
+        else:
             if not answer.pending:
-                break
-            waiting(f"Waiting for the admin to approve this PC; its id is {identity.device_id}.")
-            await asyncio.sleep(POLL_SECONDS)
+                return _check(hub, answer)
+            queued = True
+        waiting(f"Waiting for the admin to approve this PC; its id is {identity.device_id}.")
+        await asyncio.sleep(poll)
+
+
+async def _post(session: aiohttp.ClientSession, hub: _Hub, ask: JoinRequest) -> JoinReply:
+    try:
+        async with session.post(
+            f"{hub.base}/join/request",
+            data=msgspec.json.encode(ask),
+            headers={"Content-Type": "application/json"},
+            ssl=tls.pinned_context(hub.authority),
+            server_hostname=tls.hostname_of(hub.device, hub.fleet),
+        ) as response:
+            return _decode(await read_reply(response), JoinReply)
+    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
+        cause = getattr(exc, "certificate_error", None) or exc.os_error
+        raise tls.explain_tls_error(cause, hub.where) from exc
+
+
+def _check(hub: _Hub, answer: JoinReply) -> Joined:
     if answer.membership is None:
-        raise BadSignature(f"{where} sent no membership list.")
+        raise BadSignature(f"{hub.where} sent no membership list.")
+    authority = certificates.load_pem(hub.authority)
     membership = verify_membership(answer.membership, certificates.public_key_of(authority))
-    hub = membership.members.get(reply.hub_device)
-    if hub is None or "coordinator" not in hub.roles:
-        raise WrongFleet(f"The PC at {address[0]} is not a coordinator of its fleet.")
+    coordinator = membership.members.get(hub.device)
+    if coordinator is None or "coordinator" not in coordinator.roles:
+        raise WrongFleet(f"The PC at {hub.address[0]} is not a coordinator of its fleet.")
     return Joined(
-        authority=pem,
+        authority=hub.authority,
         leaf=answer.leaf.encode(),
         membership=answer.membership,
         info=FleetInfo(
-            fleet_id=fleet,
+            fleet_id=hub.fleet,
             name=answer.fleet_name,
-            hub_device=hub.device_id,
-            hub_addresses=(f"{bracket(address[0])}:{address[1]}",),
+            hub_device=hub.device,
+            hub_addresses=(f"{bracket(hub.address[0])}:{hub.address[1]}",),
         ),
     )
+
+
+def _unusable(exc: Exception, address: Address) -> FleetError:
+    """Why there is no hub at an address, in one sentence."""
+    if isinstance(exc, FleetError):
+        return exc
+    why = "it does not answer" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
+    return NoHub(
+        f"The coordinator at {address[0]}:{address[1]} cannot be reached: {why}.",
+        remedy="Check the address, and that no firewall blocks the port.",
+    )
+
+
+def _more_telling(known: FleetError, new: FleetError) -> FleetError:
+    """Somebody of another fleet says more than somebody who does not answer."""
+    return known if isinstance(known, WrongFleet) and isinstance(new, NoHub) else new
 
 
 _Reply = TypeVar("_Reply")
@@ -186,7 +248,7 @@ _Reply = TypeVar("_Reply")
 def _decode(body: bytes, kind: type[_Reply]) -> _Reply:
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.MsgspecError as exc:
+    except BROKEN_JSON as exc:
         raise ProtocolError(f"The PC that answered is not a coordinator: {exc}.") from exc
 
 
