@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fleetapp.errors import CorruptModel
+from fleetapp.errors import CorruptModel, StorageError
 from fleetapp.models.progress import Progress, ProgressFn
 
 MODEL = "openvino_model"
@@ -20,6 +20,7 @@ def gguf_to_ir(source: Path, target: Path, progress: ProgressFn) -> None:
 
     Raises:
         CorruptModel: the converter refuses the file; says why in its words.
+        StorageError: the folder cannot be written, or the disk is full.
     """
     import openvino_genai  # noqa: PLC0415 - only the worker may load native code
 
@@ -29,6 +30,10 @@ def gguf_to_ir(source: Path, target: Path, progress: ProgressFn) -> None:
             os.fspath(source), "CPU", enable_save_ov_model=True, INFERENCE_NUM_THREADS=2
         )
     except (RuntimeError, IndexError, ValueError, MemoryError) as e:
+        if "iostream" in str(e):  # what its writer says when it cannot write
+            raise StorageError(
+                f"{target} cannot be written: {e}", remedy="Check the disk and try again."
+            ) from e
         said = [line.strip() for line in str(e).splitlines() if line.strip()]
         raise CorruptModel(
             f"{source.name} cannot be converted: {said[-1] if said else 'no reason given'}"

@@ -71,6 +71,8 @@ class Prepared:
         watch = child.Watch(folder, "converting", self.path.stat().st_size)
         child.run(child.Request("convert", str(source), str(folder)), progress, watch=watch)
         source.unlink()
+        for stem in ("openvino_model", *ir_check.GRAPHS):
+            ir_check.check_graph(folder, stem)  # a full disk may have ended a file early
 
     def examine(self, folder: Path, work: Path, progress: ProgressFn) -> child.Examination:
         """Measure the graph and try whole against halves, in the worker."""

@@ -14,9 +14,9 @@ from fleetapp.models.chunking import tensor_spans
 from fleetapp.models.facts import Description, GraphFacts
 
 XML, BIN = "openvino_model.xml", "openvino_model.bin"
-_GRAPHS = ("openvino_tokenizer", "openvino_detokenizer")
+GRAPHS = ("openvino_tokenizer", "openvino_detokenizer")
 TOKENIZER_FILES = (
-    *(f"{stem}{suffix}" for stem in _GRAPHS for suffix in (".xml", ".bin")),
+    *(f"{stem}{suffix}" for stem in GRAPHS for suffix in (".xml", ".bin")),
     "tokenizer_config.json",
     "special_tokens_map.json",
     "tokenizer.json",
@@ -41,21 +41,21 @@ def check(folder: Path) -> None:
         raise _not_ir(folder)
     if not (folder / BIN).is_file():
         raise CorruptModel(f"{folder.name} has {XML} but not {BIN}.")
-    _check_graph(folder, "openvino_model")
+    check_graph(folder, "openvino_model")
     kinds = layer_kinds(folder / XML)
     if not {"ReadValue", "Assign"} <= kinds:
         raise NotAModel(
             f"{folder.name} has no key-value state, so it is not a stateful language model.",
             remedy="Export it with optimum-intel as text-generation-with-past, stateful.",
         )
-    for stem in _GRAPHS:
+    for stem in GRAPHS:
         if not (folder / f"{stem}.xml").is_file():
             raise Unsupported(
                 f"{folder.name} has no {stem}.xml.",
                 remedy="Make it with 'convert_tokenizer <model> --with-detokenizer' "
                 "(openvino-tokenizers) and put it into the folder.",
             )
-        _check_graph(folder, stem)
+        check_graph(folder, stem)
 
 
 def _not_ir(folder: Path) -> Exception:
@@ -67,7 +67,12 @@ def _not_ir(folder: Path) -> Exception:
     return NotAModel(f"{folder.name} has no {XML}.")
 
 
-def _check_graph(folder: Path, stem: str) -> None:
+def check_graph(folder: Path, stem: str) -> None:
+    """Check that a graph is well-formed and that every constant lies within its weights file.
+
+    Raises:
+        CorruptModel: it is not so.
+    """
     xml, weights = folder / f"{stem}.xml", folder / f"{stem}.bin"
     spans = tensor_spans(xml)
     size = weights.stat().st_size if weights.is_file() else 0

@@ -23,7 +23,15 @@ from pathlib import Path
 import filelock
 import msgspec
 
-from fleetapp.errors import BadRequest, CorruptModel, FleetUnavailable, NotFound
+from fleetapp.errors import (
+    BadRequest,
+    CorruptModel,
+    DiskFull,
+    FleetUnavailable,
+    ModelError,
+    NotFound,
+    StorageError,
+)
 from fleetapp.models import child
 from fleetapp.models.disk import (
     DiskFree,
@@ -55,6 +63,8 @@ log = logging.getLogger(__name__)
 MODEL_MANIFEST = "model.json"
 MODEL_SIGNATURE = "model.sig"
 MODEL_XML = "openvino_model.xml"
+_NO_ROOM = 1024 * 1024
+"""Bytes of free space at which damaged output is the disk's fault."""
 LOCK_DEADLINE = 1800.0
 """Seconds to wait for another process that imports or splits."""
 
@@ -157,11 +167,6 @@ class Library:
             ) from e
 
     def folder(self, model_id: str) -> Path:
-        """Folder of an imported model (its IR and ``tokenizer/``); NotFound if there is none."""
-        self.get(model_id)
-        return self._folder(model_id)
-
-    def folder(self, model_id: str) -> Path:
         """Where an imported model lies: openvino_model.xml and .bin, and tokenizer/.
 
         Raises:
@@ -198,12 +203,22 @@ class Library:
             lock.release()
 
     @contextmanager
-    def _workspace(self) -> Iterator[Path]:
-        """An empty folder on the library's disk that is gone afterwards. Needs the lock."""
+    def _workspace(self, needed: int) -> Iterator[Path]:
+        """An empty folder on the library's disk that is gone afterwards. Needs the lock.
+
+        Args:
+            needed: bytes that will be written; where a write fails and less is free, that is why.
+        """
         shutil.rmtree(self._work, ignore_errors=True)  # left by a process that was killed
         folder = make_folder(self._work / uuid.uuid4().hex)
         try:
             yield folder
+        except (ModelError, StorageError) as e:
+            # When the disk fills up native writers fail and remove their file, or end it early.
+            room = needed if isinstance(e, StorageError) else _NO_ROOM
+            if not isinstance(e, DiskFull) and disk_free(self.root) < room:
+                raise DiskFull(f"The disk of {self.root} is full.") from e
+            raise
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
 
@@ -236,7 +251,7 @@ class Library:
             if (existing := self._existing(prepared, target)) is not None:
                 return existing
             require_space(self.root, prepared.space, f"Importing {path.name}", self._free)
-            with self._workspace() as work:
+            with self._workspace(prepared.space) as work:
                 folder = make_folder(work / "model")
                 prepared.fill(folder, progress)
                 found = prepared.examine(folder, make_folder(work / "check"), progress)
@@ -301,7 +316,8 @@ class Library:
                 self.shards.discard(name)
             difference = None
             if deep and not bad:
-                with self._workspace() as work:
+                size = sum(f.size for f in manifest.files)
+                with self._workspace(size) as work:
                     found = child.examine(folder / MODEL_XML, work, progress)
                     difference = found.max_difference
         return Report(
@@ -368,7 +384,7 @@ class Library:
         size += first * manifest.embedding_bytes + last * manifest.head_bytes
         require_space(self.root, int(size * 1.05), f"A stage of {manifest.model_id}", self._free)
         source = self._folder(manifest.model_id)
-        with self._workspace() as work:
+        with self._workspace(size) as work:
             folder = make_folder(work / "stage")
             request = child.Request(
                 "split", str(source / MODEL_XML), str(folder), layers.start, layers.stop

@@ -15,7 +15,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops13
 
-from fleetapp.errors import CannotSplit, CorruptModel, NotAModel
+from fleetapp.errors import CannotSplit, CorruptModel, NotAModel, StorageError
 from fleetapp.models.cuts import Anatomy, Op, StagePlan, examine, plan_stage, weigh
 from fleetapp.models.facts import GraphFacts
 from fleetapp.types import LayerRange
@@ -214,12 +214,18 @@ def split(path: Path, layers: LayerRange, target: Path) -> None:
 
     Raises:
         CannotSplit: no clean cut there; says why.
+        StorageError: the folder cannot be written, or the disk is full.
     """
     graph = Graph(path)
     plan = plan_stage(graph.anatomy, layers)
     stage = _build(graph, plan)
     xml = target / "stage.xml"
-    ov.save_model(stage, os.fspath(xml), compress_to_fp16=False)
+    try:
+        ov.save_model(stage, os.fspath(xml), compress_to_fp16=False)
+    except RuntimeError as e:
+        raise StorageError(
+            f"{xml} cannot be written: {e}", remedy="Check the disk and try again."
+        ) from e
     del stage, graph
     check_stage(xml, first=plan.entry is None, states=plan.states)
 

@@ -81,8 +81,14 @@ def read_place(place: Place) -> bytes | None:
 
 
 def stage_files(folder: Path) -> tuple[FileEntry, ...]:
-    """Describe a stage's files; weights are cut at tensor boundaries."""
+    """Describe a stage's files; weights are cut at tensor boundaries.
+
+    Raises:
+        CorruptModel: the weights end before the last tensor (a full disk may do that).
+    """
     spans = tensor_spans(folder / "stage.xml")
+    if max((at + size for at, size in spans), default=0) > (folder / "stage.bin").stat().st_size:
+        raise CorruptModel("The stage's weights were not written to their end.")
     entries = [describe(folder, "stage.xml"), describe(folder, "stage.bin", spans)]
     if (folder / TOKENIZER).is_dir():
         entries += [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -46,7 +47,7 @@ def _run(request: Request) -> object:
 
 
 def main() -> int:
-    """Serve one request."""
+    """Serve one request; return the exit code."""
     request = msgspec.json.decode(sys.stdin.buffer.readline(), type=Request)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -54,6 +55,9 @@ def main() -> int:
     except FleetError as e:
         emit(as_error(e))
         return 0
+    except Exception:  # noqa: BLE001 - the boundary of a process: the parent reads stderr
+        traceback.print_exc()
+        return 1
     emit(Line(result=msgspec.Raw(msgspec.json.encode(result))))
     return 0
 
@@ -61,5 +65,6 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
+    sys.stderr.flush()
     # Not sys.exit: the reader thread holds stdin's lock, and native libraries may hang at exit.
     os._exit(code)

@@ -65,3 +65,13 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     yield mount
     for where in mounted:
         subprocess.run(["umount", str(where)], check=True)
+
+
+@pytest.fixture
+def freeze() -> Callable[[Path], None]:
+    """Make a disk from ``small_disk`` read-only, for root too."""
+
+    def remount(where: Path) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(where)], check=True)
+
+    return remount

@@ -1,13 +1,12 @@
 """Whatever server and network do, a download ends with the right bytes or a reason."""
 
 import asyncio
-import io
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from aiohttp import payload, web
+from aiohttp import web
 
 from fleetapp.errors import DiskFull, DownloadFailed, HashMismatch, ReadOnly, StorageError
 from fleetapp.models.disk import MARGIN, DiskFree, disk_free
@@ -35,10 +34,7 @@ def target(tmp_path: Path) -> Path:
 @pytest.fixture
 def get(server: FileServer, target: Path) -> Get:
     def fetch(
-        data: bytes = DATA,
-        progress: ProgressFn = silent,
-        patience: Patience = QUICK,
-        **more: object,
+        data: bytes = DATA, progress: ProgressFn = silent, free: DiskFree = disk_free
     ) -> Path:
         async def run() -> Path:
             wanted = Wanted(f"{server.url}/file", digest(data), len(data))
@@ -191,13 +187,14 @@ def test_a_server_with_a_file_of_another_size_ends_in_a_reason(get: Get, size: i
 def test_a_short_file_whose_size_is_not_said_ends_in_a_reason(get: Get, server: FileServer) -> None:
     """T22: each restart brings bytes and none leads anywhere."""
 
+    async def some() -> AsyncIterator[bytes]:
+        yield DATA[:1000]
+
     def chunked(_: FileServer, request: web.Request) -> web.Response:
-        if "Range" in request.headers:
-            return web.Response(status=416)
-        return web.Response(body=payload.BytesIOPayload(io.BytesIO(DATA[:1000])))
+        return web.Response(status=416) if "Range" in request.headers else web.Response(body=some())
 
     server.behave = chunked
-    with pytest.raises(DownloadFailed, match="could not resume|ended early|bytes instead"):
+    with pytest.raises(DownloadFailed, match="could not resume"):
         get()
     assert len(server.requests) <= 4 * QUICK.attempts
 
