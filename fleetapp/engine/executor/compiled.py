@@ -125,6 +125,9 @@ def _sums(folder: Path) -> dict[str, str]:
 def _write_sums(folder: Path) -> None:
     """Written last: a crash before it leaves a folder that does not agree, and is dropped."""
     try:
+        # OpenVINO names blobs by its own hash of the graph; if that changed, the old one is waste.
+        for old in sorted(folder.glob("*.blob"), key=lambda p: p.stat().st_mtime_ns)[:-1]:
+            old.unlink()
         text = json.dumps(_sums(folder))
         path = folder / _SUMS
         if not path.exists() or path.read_text() != text:
