@@ -1,4 +1,4 @@
-"""kill -9 of any one process during an answer: a typed error at once, and then business as usual."""
+"""kill -9 of any one process during an answer: a typed error at once, then business as usual."""
 
 from __future__ import annotations
 
