@@ -363,8 +363,9 @@ class ChainKeeper:
         self.epoch = self._hub.next_epoch()
         stages, count = self._stages, len(self._stages)
         loaded = [s.loaded for s in stages if s.loaded is not None]
-        blocks = min(said.blocks for said in loaded)
+        # Stages may cut their caches differently; a chain holds what its smallest cache holds.
         size = max(said.block_size for said in loaded)
+        blocks = min(said.blocks * said.block_size for said in loaded) // size
         self.context_length = min(said.max_context for said in loaded)
         for stage in stages:
             stage.sent_base = stage.sent_bytes
