@@ -67,8 +67,8 @@ class Close(msgspec.Struct, frozen=True, tag="close"):
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     """New positions ``past_len .. past_len+count-1`` of one slot.
 
-    ``sample`` asks the last stage for a token after the segment's last position; the middle
-    chunks of a prefill leave it off.
+    ``sample`` asks the last stage for a token after the segment's last position (with drafts:
+    after the position before each draft, too); the middle chunks of a prefill leave it off.
     """
 
     slot: int
@@ -76,6 +76,25 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
     past_len: int
     count: int
     sample: bool
+    drafts: tuple[int, ...] = ()
+    """Guesses among its tokens: the last ``len(drafts)`` inputs of a decode. The last stage
+    answers each that it would have chosen itself with that token, then chooses one more.
+    """
+
+
+class StageTiming(msgspec.Struct, frozen=True, array_like=True):
+    """What one stage spent on one step, in microseconds.
+
+    ``began`` is when the inference began, by that stage's own monotonic clock: among stages only
+    its differences mean anything. ``wait`` is how long the frame lay there before it was taken
+    up, ``compute`` the inference, ``host`` everything else until the next frame was ready to be
+    sent (checks, sampling, narrowing).
+    """
+
+    began: int
+    wait: int
+    compute: int
+    host: int
 
 
 class Step(msgspec.Struct, frozen=True, tag="step"):
@@ -86,6 +105,8 @@ class Step(msgspec.Struct, frozen=True, tag="step"):
     segments: tuple[Segment, ...]
     dtype: ActivationType
     hidden: int
+    timings: tuple[StageTiming, ...] = ()
+    """Of the stages it has passed, in order."""
 
     @property
     def tokens(self) -> int:
@@ -100,6 +121,10 @@ class SampledToken(msgspec.Struct, frozen=True, array_like=True):
     generation: int
     position: int
     token: int
+    logprob: float | None = None
+    """Natural logarithm of its probability, if asked for."""
+    top: tuple[tuple[int, float], ...] = ()
+    """The likeliest tokens with theirs, best first, as many as asked for."""
 
 
 class Tokens(msgspec.Struct, frozen=True, tag="tokens"):
@@ -108,6 +133,8 @@ class Tokens(msgspec.Struct, frozen=True, tag="tokens"):
     epoch: int
     step: int
     tokens: tuple[SampledToken, ...]
+    timings: tuple[StageTiming, ...] = ()
+    """Of every stage, in order."""
 
 
 class Fault(msgspec.Struct, frozen=True, tag="fault"):
