@@ -40,11 +40,19 @@ class LayerRange(msgspec.Struct, frozen=True, order=True):
         return f"{self.start}-{self.stop - 1}"
 
 
+class Grammar(msgspec.Struct, frozen=True):
+    """What an answer must look like as a whole; ``text`` is the schema as JSON, or the pattern."""
+
+    kind: Literal["json_schema", "regex"]
+    text: str
+
+
 class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the next token is chosen and when to stop.
 
-    ``temperature == 0`` is greedy. ``top_k == 0`` and ``top_p == 1`` switch those filters off.
-    ``seed is None`` means the head draws one and reports nothing.
+    ``temperature == 0`` is greedy. ``top_k == 0``, ``top_p == 1``, ``min_p == 0``,
+    ``repetition_penalty == 1`` and the other penalties at 0 switch these off. ``seed is None``
+    means the head draws one and reports nothing. In which order they act: engine/sampling.py.
     """
 
     temperature: float = 0.0
@@ -54,6 +62,34 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     max_tokens: int = 1
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    """Over prompt and answer, multiplicative."""
+    presence_penalty: float = 0.0
+    """Over the answer, once per distinct token."""
+    frequency_penalty: float = 0.0
+    """Over the answer, per occurrence."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """(token id, what is added to its logit)."""
+    logprobs: int | None = None
+    """Likeliest alternatives to report for each token; 0 reports the token's own log
+    probability only, None nothing.
+    """
+    stop_ids: tuple[int, ...] = ()
+    """Ids that end the answer, besides the model's own; they end it under ``ignore_eos`` too."""
+    grammar: Grammar | None = None
+    priority: int = 0
+    """Requests of a higher number go first."""
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether choosing a token takes more than its row of logits."""
+        return (
+            self.repetition_penalty != 1.0
+            or self.presence_penalty != 0.0
+            or self.frequency_penalty != 0.0
+            or self.grammar is not None
+        )
 
 
 class Usage(msgspec.Struct, frozen=True):

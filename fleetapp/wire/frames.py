@@ -54,6 +54,12 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     slot: int
     generation: int
     sampling: SamplingParams
+    history: tuple[int, ...] = ()
+    """Token ids of all positions so far, sent only where ``sampling.needs_history``: the prompt
+    and, of a sequence that is computed again, what it has answered already.
+    """
+    answered: int = 0
+    """How many at the end of ``history`` belong to the answer."""
 
 
 class Close(msgspec.Struct, frozen=True, tag="close"):
