@@ -113,7 +113,7 @@ class Head:
     def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
         """React to a message of the agent, an event of the ring, or a tokenised prompt."""
         match event:
-            case Received(frame, _):
+            case Received(frame, _, _):
                 self._receive(frame)
             case Prepared():
                 self._requests.prepared(event)

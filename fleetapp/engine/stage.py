@@ -54,8 +54,8 @@ class Stage:
     def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
         """React to a message of the agent or an event of the ring."""
         match event:
-            case Received(frame, payload):
-                self._frame(frame, payload)
+            case Received(frame, payload, at):
+                self._frame(frame, payload, at)
             case pipe.QueryStats():
                 self._out(runner_stats(self._worker, self._transport))
             case pipe.Link():
@@ -96,7 +96,7 @@ class Stage:
         self._transport.unlink()
         self._worker.reset(0, 0)
 
-    def _frame(self, frame: Frame, payload: memoryview) -> None:
+    def _frame(self, frame: Frame, payload: memoryview, at: float) -> None:
         link = self._link
         epoch = getattr(frame, "epoch", None)
         if link is None or not self._up or epoch != link.epoch:
@@ -104,7 +104,7 @@ class Stage:
             log.warning("stale_frame: %s of epoch %s, now %s", type(frame).__name__, epoch, now)
             return
         try:
-            self._react(frame, payload)
+            self._react(frame, payload, at)
         except ChainBroken as exc:
             self._leave(
                 pipe.ChainFault(
@@ -115,11 +115,11 @@ class Stage:
             # The frame cannot be answered and the head waits for it: this epoch is over.
             self._break(Fault(link.epoch, link.stage, self._device_id, exc.code, exc.message))
 
-    def _react(self, frame: Frame, payload: memoryview) -> None:
+    def _react(self, frame: Frame, payload: memoryview, at: float) -> None:
         last = self._worker.executor.info.last
         match frame:
             case Step():
-                self._step(frame, payload)
+                self._step(frame, payload, at)
             case Open():
                 self._worker.open(frame)
                 if not last:
@@ -138,14 +138,20 @@ class Stage:
                     f"(device {self._device_id})."
                 )
 
-    def _step(self, frame: Step, payload: memoryview) -> None:
+    def _step(self, frame: Step, payload: memoryview, at: float) -> None:
         hidden = self._worker.executor.info.hidden
         if frame.hidden != hidden:
             raise Malformed(
                 f"Step {frame.step} brings hidden states of width {frame.hidden}, this stage "
                 f"(device {self._device_id}) takes {hidden}."
             )
-        outcome = self._worker.step(frame.step, frame.segments, widen(frame, payload))
+        outcome = self._worker.step(
+            frame.step,
+            frame.segments,
+            widen(frame, payload),
+            before=frame.timings,
+            arrived=at,
+        )
         for fault in outcome.faults:
             self._transport.send(fault)
         if outcome.frame is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from fleetapp.engine.pipe import Link
@@ -16,6 +17,8 @@ class Received:
 
     frame: Frame
     payload: memoryview
+    at: float = field(default_factory=time.perf_counter, compare=False)
+    """``perf_counter`` when it had arrived whole."""
 
 
 @dataclass(frozen=True)

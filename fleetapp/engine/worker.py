@@ -25,6 +25,7 @@ from fleetapp.wire.frames import (
     Open,
     SampledToken,
     Segment,
+    StageTiming,
     Step,
     Tokens,
 )
@@ -103,18 +104,29 @@ class Worker:
             del self._slots[frame.slot]
             self.executor.close(frame.slot, frame.generation)
 
-    def step(self, number: int, segments: tuple[Segment, ...], inputs: Inputs) -> Outcome:
+    def step(
+        self,
+        number: int,
+        segments: tuple[Segment, ...],
+        inputs: Inputs,
+        *,
+        before: tuple[StageTiming, ...] = (),
+        arrived: float | None = None,
+    ) -> Outcome:
         """Run the segments; those that cannot be run become faults and are left out.
 
         Args:
             number: of the step.
             segments: at most one per slot.
             inputs: as ``Executor.forward`` takes them.
+            before: timings of the stages before; this one's is added to the frame it makes.
+            arrived: ``perf_counter`` when the step came in; now if None.
 
         Raises:
             Malformed: a slot appears twice; the sender is broken.
             RunnerFailed: the inference itself failed; nothing can be said of any slot.
         """
+        taken = time.perf_counter()
         if len({s.slot for s in segments}) != len(segments):
             raise Malformed(f"Step {number} names a slot twice.")
         faults: list[Fault] = []
@@ -135,7 +147,8 @@ class Worker:
                 f"The inference on stage {self._stage} (device {self.device_id}) failed: {exc}"
             ) from exc
         finally:
-            self.compute_seconds += time.perf_counter() - started
+            computed = time.perf_counter()
+            self.compute_seconds += computed - started
         self.frames += 1
         self.tokens += int(inputs.shape[0])
         for segment in sound:
@@ -144,10 +157,13 @@ class Worker:
             chosen = self._choose(number, sound, output, faults)
             if len(faults) == len(segments):
                 return Outcome(tuple(faults))
-            return Outcome(tuple(faults), Tokens(self._epoch, number, chosen))
+            timings = (*before, _timing(arrived, taken, started, computed))
+            return Outcome(tuple(faults), Tokens(self._epoch, number, chosen, timings))
         dtype = self._dtype(output)
-        step = Step(self._epoch, number, sound, dtype, output.shape[1])
-        return Outcome(tuple(faults), step, narrow(output, dtype))
+        payload = narrow(output, dtype)
+        timings = (*before, _timing(arrived, taken, started, computed))
+        step = Step(self._epoch, number, sound, dtype, output.shape[1], timings)
+        return Outcome(tuple(faults), step, payload)
 
     def _sound(
         self, number: int, segments: tuple[Segment, ...], faults: list[Fault]
@@ -208,6 +224,17 @@ class Worker:
             step=step,
             slot=slot,
         )
+
+
+def _timing(arrived: float | None, taken: float, began: float, computed: float) -> StageTiming:
+    """Of a step whose outcome is ready now; all by ``perf_counter``."""
+    host = (began - taken) + (time.perf_counter() - computed)
+    return StageTiming(
+        began=round(began * 1e6),
+        wait=0 if arrived is None else max(0, round((taken - arrived) * 1e6)),
+        compute=round((computed - began) * 1e6),
+        host=round(host * 1e6),
+    )
 
 
 def _rows_of(segments: tuple[Segment, ...], kept: tuple[Segment, ...], inputs: Inputs) -> Inputs:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +17,17 @@ from fleetapp.engine.transport import LinkFailed, LinkLost, LinkUp, Received
 from fleetapp.engine.worker import Worker
 from fleetapp.errors import ChainBroken, Malformed, NoCapacity, PeerTimeout
 from fleetapp.types import SamplingParams
-from fleetapp.wire.frames import Close, Fault, Frame, Open, Ping, Segment, Step, Tokens
+from fleetapp.wire.frames import (
+    Close,
+    Fault,
+    Frame,
+    Open,
+    Ping,
+    Segment,
+    StageTiming,
+    Step,
+    Tokens,
+)
 from tests.support.fake_executor import HIDDEN, FakeExecutor
 
 GREEDY = SamplingParams(seed=1)
@@ -86,13 +98,18 @@ class Bench:
         self.get(Step(epoch, number, segments, "f32", hidden), rows)
 
 
+def untimed(frame: Frame) -> Frame:
+    """How long something took is different each time."""
+    return msgspec.structs.replace(frame, timings=())
+
+
 def test_a_middle_stage_sends_on_what_it_computed() -> None:
     bench = Bench()
     bench.get(Open(5, 0, 1, GREEDY))
     bench.step(Segment(0, 1, 0, 3, True))
     opened, step = bench.wire.frames
     assert opened == Open(5, 0, 1, GREEDY)
-    assert step == Step(5, 1, (Segment(0, 1, 0, 3, True),), "f32", HIDDEN)
+    assert untimed(step) == Step(5, 1, (Segment(0, 1, 0, 3, True),), "f32", HIDDEN)
     assert bench.wire.payloads[1].shape == (3, HIDDEN)
     bench.get(Close(5, 0, 1))
     assert bench.wire.frames[-1] == Close(5, 0, 1)
@@ -113,7 +130,26 @@ def test_a_frame_that_asks_for_no_token_is_answered_all_the_same() -> None:
     bench = Bench(last=True)
     bench.get(Open(5, 0, 1, GREEDY))
     bench.step(Segment(0, 1, 0, 3, False))
-    assert bench.wire.frames == [Tokens(5, 1, ())]
+    assert [untimed(f) for f in bench.wire.frames] == [Tokens(5, 1, ())]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_where_the_time_went_travels_on_with_the_step(last: bool) -> None:
+    bench = Bench(last=last)
+    bench.get(Open(5, 0, 1, GREEDY))
+    bench.wire.frames.clear()
+    earlier = StageTiming(began=7, wait=1, compute=2, host=3)
+    rows = np.ones((3, HIDDEN), np.float32)
+    step = Step(5, 1, (Segment(0, 1, 0, 3, True),), "f32", HIDDEN, (earlier,))
+    before = time.perf_counter()
+    bench.stage.handle(Received(step, memoryview(rows.tobytes()), before - 1.0))
+    spent = time.perf_counter() - before
+    (frame,) = bench.wire.frames
+    first, mine = frame.timings
+    assert first == earlier
+    assert before * 1e6 - 1 <= mine.began <= (before + spent) * 1e6 + 1
+    assert 1e6 - 1 <= mine.wait <= (1.0 + spent) * 1e6 + 1
+    assert 0 <= mine.compute + mine.host <= spent * 1e6 + 2
 
 
 @pytest.mark.parametrize(
