@@ -15,6 +15,7 @@ RequestId = NewType("RequestId", str)
 ModelId = NewType("ModelId", str)
 
 Precision = Literal["exact", "fast"]
+Priority = Literal["interactive", "batch"]
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 Role = Literal["member", "coordinator", "admin"]
 Phase = Literal[
@@ -78,8 +79,7 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
     stop_ids: tuple[int, ...] = ()
     """Ids that end the answer, besides the model's own; they end it under ``ignore_eos`` too."""
     grammar: Grammar | None = None
-    priority: int = 0
-    """Requests of a higher number go first."""
+    priority: Priority = "interactive"
 
     @property
     def needs_history(self) -> bool:
@@ -93,19 +93,40 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Token counts of one request."""
+    """Token counts of one request. ``cached_tokens`` of the prompt had been computed before."""
 
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Measured by the head with a monotonic clock; seconds."""
+    """Where the time of one answer went; seconds by monotonic clocks.
+
+    ``queued`` (until it got a slot), ``prefill`` (from then to the first token) and ``decode``
+    (from then to the last) follow one another. Prefill and decode together are ``compute`` (all
+    stages), ``wire``, ``host`` (sampling and handling at the stages) and ``wait``, the rest.
+    """
 
     queued: float
     first_token: float
     total: float
     decode_tokens_per_second: float
+    prefill: float = 0.0
+    decode: float = 0.0
+    compute: float = 0.0
+    wire: float = 0.0
+    wait: float = 0.0
+    host: float = 0.0
+    steps: int = 0
+    """Around the chain that this answer took part in."""
+    width: float = 0.0
+    """Sequences in those steps, on average; 1 is alone."""
+    cached_tokens: int = 0
+    """Of the prompt, found in the cache and not computed."""
+    drafted: int = 0
+    accepted: int = 0
+    """Of the drafted tokens."""
 
 
 class Hardware(msgspec.Struct, frozen=True):

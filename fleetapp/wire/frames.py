@@ -47,13 +47,25 @@ class HelloReply(msgspec.Struct, frozen=True, tag="hello_reply"):
     reason: str = ""
 
 
+class Prefix(msgspec.Struct, frozen=True, array_like=True):
+    """The first ``length`` positions of the kept sequence ``keep``."""
+
+    keep: int
+    length: int
+
+
 class Open(msgspec.Struct, frozen=True, tag="open"):
-    """A sequence takes a slot. ``generation`` tells successive users of one slot apart."""
+    """A sequence takes a slot. ``generation`` tells successive users of one slot apart.
+
+    With a ``prefix`` it begins with positions that are computed already. Their blocks are
+    shared until somebody writes into one.
+    """
 
     epoch: int
     slot: int
     generation: int
     sampling: SamplingParams
+    prefix: Prefix | None = None
     history: tuple[int, ...] = ()
     """Token ids of all positions so far, sent only where ``sampling.needs_history``: the prompt
     and, of a sequence that is computed again, what it has answered already.
@@ -63,11 +75,39 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
 
 class Close(msgspec.Struct, frozen=True, tag="close"):
-    """The sequence leaves its slot; its blocks are free at once."""
+    """The sequence leaves its slot; its blocks are free at once, unless ``keep`` names a number
+    under which its first ``keep_len`` positions stay.
+    """
 
     epoch: int
     slot: int
     generation: int
+    keep: int = 0
+    keep_len: int = 0
+
+
+class Keep(msgspec.Struct, frozen=True, tag="keep"):
+    """The first ``length`` positions of a running sequence also stay under a number."""
+
+    epoch: int
+    slot: int
+    generation: int
+    keep: int
+    length: int
+
+
+class Drop(msgspec.Struct, frozen=True, tag="drop"):
+    """A kept sequence is forgotten, wherever its blocks are."""
+
+    epoch: int
+    keep: int
+
+
+class Spill(msgspec.Struct, frozen=True, tag="spill"):
+    """A kept sequence moves out of the cache, bit for bit, and its blocks become free."""
+
+    epoch: int
+    keep: int
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -163,6 +203,6 @@ class Ping(msgspec.Struct, frozen=True, tag="ping"):
     stamp: int
 
 
-Frame = Hello | HelloReply | Open | Close | Step | Tokens | Fault | Ping
+Frame = Hello | HelloReply | Open | Close | Keep | Drop | Spill | Step | Tokens | Fault | Ping
 
 Activations = npt.NDArray[np.float32] | npt.NDArray[np.float16] | npt.NDArray[np.uint16]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetapp.errors import Malformed, VersionMismatch
-from fleetapp.types import PROTOCOL_VERSION, SamplingParams
+from fleetapp.types import PROTOCOL_VERSION, Grammar, SamplingParams
 from fleetapp.wire import codec, frames
 
 names = st.text(max_size=20)
@@ -33,7 +33,15 @@ sampling = st.builds(
     top_k=numbers,
     seed=st.none() | numbers,
     stop=st.lists(names, max_size=4).map(tuple),
+    logit_bias=st.lists(st.tuples(numbers, st.floats(-9, 9)), max_size=2).map(tuple),
+    logprobs=st.none() | st.integers(0, 20),
+    grammar=st.none() | st.builds(Grammar, kind=st.just("regex"), text=names),
+    priority=st.sampled_from(["interactive", "batch"]),
 )
+timings = st.lists(
+    st.builds(frames.StageTiming, began=numbers, wait=numbers, compute=numbers, host=numbers),
+    max_size=3,
+).map(tuple)
 segments = st.builds(
     frames.Segment,
     slot=st.integers(0, 100),
@@ -41,6 +49,7 @@ segments = st.builds(
     past_len=numbers,
     count=st.integers(1, 5),
     sample=st.booleans(),
+    drafts=st.lists(numbers, max_size=3).map(tuple),
 )
 steps = st.builds(
     frames.Step,
@@ -49,6 +58,7 @@ steps = st.builds(
     segments=st.lists(segments, min_size=1, max_size=8).map(tuple),
     dtype=st.sampled_from(["f32", "f16", "bf16"]),
     hidden=st.integers(1, 64),
+    timings=timings,
 )
 tokens = st.builds(
     frames.Tokens,
@@ -56,16 +66,43 @@ tokens = st.builds(
     step=numbers,
     tokens=st.lists(
         st.builds(
-            frames.SampledToken, slot=numbers, generation=numbers, position=numbers, token=numbers
+            frames.SampledToken,
+            slot=numbers,
+            generation=numbers,
+            position=numbers,
+            token=numbers,
+            logprob=st.none() | st.floats(-99, 0),
+            top=st.lists(st.tuples(numbers, st.floats(-99, 0)), max_size=3).map(tuple),
         ),
         max_size=8,
     ).map(tuple),
+    timings=timings,
 )
 plain = st.one_of(
     hellos,
     st.builds(frames.HelloReply, ok=st.booleans(), protocol=numbers, code=names, reason=names),
-    st.builds(frames.Open, epoch=numbers, slot=numbers, generation=numbers, sampling=sampling),
-    st.builds(frames.Close, epoch=numbers, slot=numbers, generation=numbers),
+    st.builds(
+        frames.Open,
+        epoch=numbers,
+        slot=numbers,
+        generation=numbers,
+        sampling=sampling,
+        prefix=st.none() | st.builds(frames.Prefix, keep=numbers, length=numbers),
+        history=st.lists(numbers, max_size=5).map(tuple),
+    ),
+    st.builds(
+        frames.Close,
+        epoch=numbers,
+        slot=numbers,
+        generation=numbers,
+        keep=numbers,
+        keep_len=numbers,
+    ),
+    st.builds(
+        frames.Keep, epoch=numbers, slot=numbers, generation=numbers, keep=numbers, length=numbers
+    ),
+    st.builds(frames.Drop, epoch=numbers, keep=numbers),
+    st.builds(frames.Spill, epoch=numbers, keep=numbers),
     tokens,
     st.builds(frames.Fault, epoch=numbers, stage=numbers, device=names, code=names, message=names),
     st.builds(frames.Ping, epoch=numbers, stamp=numbers),
