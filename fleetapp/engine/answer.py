@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from fleetapp.engine.pipe import Delta, Finished, Generate
+from fleetapp.engine.steplog import Account
 from fleetapp.engine.text import StopMatcher, StreamDecoder
 from fleetapp.errors import BadRequest, ContextTooLong, FleetError
 from fleetapp.types import FinishReason, SamplingParams, Timings, Usage
@@ -73,6 +74,10 @@ class Answer:
     admitted: float | None = None
     first: float | None = None
     last: float | None = None
+    account: Account = field(default_factory=Account)
+    cached_tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
     unsaid: list[int] = field(default_factory=list)
     """Committed tokens whose text has not been looked at."""
     unsent: list[int] = field(default_factory=list)
@@ -129,12 +134,25 @@ class Answer:
     def _timings(self, now: float) -> Timings | None:
         if self.first is None or self.last is None or self.admitted is None:
             return None
-        decoding = self.last - self.first
+        decode, account = self.last - self.first, self.account
+        prefill = self.first - self.admitted
+        spent = account.compute + account.wire + account.host
         return Timings(
             queued=self.admitted - self.arrived,
             first_token=self.first - self.arrived,
             total=now - self.arrived,
-            decode_tokens_per_second=(self.tokens - 1) / decoding if decoding > 0 else 0.0,
+            decode_tokens_per_second=(self.tokens - 1) / decode if decode > 0 else 0.0,
+            prefill=prefill,
+            decode=decode,
+            compute=account.compute,
+            wire=account.wire,
+            wait=max(0.0, prefill + decode - spent),
+            host=account.host,
+            steps=account.steps,
+            width=account.width / account.steps if account.steps else 0.0,
+            cached_tokens=self.cached_tokens,
+            drafted=self.drafted,
+            accepted=self.accepted,
         )
 
 

@@ -22,6 +22,7 @@ from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.requests import Requests, broken_by
 from fleetapp.engine.scheduler import Closed, Frame, Limits, Scheduler
 from fleetapp.engine.stats import runner_stats
+from fleetapp.engine.steplog import StepLog
 from fleetapp.engine.transport import (
     LinkFailed,
     LinkLost,
@@ -106,6 +107,7 @@ class Head:
         self._forming: pipe.Link | None = None
         self._chain: _Chain | None = None
         self._generation = 0
+        self._log = StepLog()
         self._requests = Requests(
             text, submit, out, self._give_back, eos=eos, clock=clock, entropy=entropy
         )
@@ -113,16 +115,16 @@ class Head:
     def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
         """React to a message of the agent, an event of the ring, or a tokenised prompt."""
         match event:
-            case Received(frame, _, _):
-                self._receive(frame)
+            case Received(frame, _, at):
+                self._receive(frame, at)
             case Prepared():
                 self._requests.prepared(event)
             case pipe.Generate():
                 self._requests.generate(event)
             case pipe.Cancel(request_id):
                 self._requests.cancel(request_id)
-            case pipe.QueryStats():
-                self._stats()
+            case pipe.QueryStats() | pipe.QueryTrace():
+                self._told(event)
             case pipe.Link():
                 self._form(event)
             case pipe.Unlink():
@@ -192,6 +194,7 @@ class Head:
             self._generation = self._chain.scheduler.last_generation
         self._chain = self._forming = None
         self._requests.shut(reason)
+        self._log.reset()
         self._worker.reset(0, 0)
 
     def _break(self, chain: _Chain, error: FleetError, stage: int, device: str) -> None:
@@ -249,6 +252,7 @@ class Head:
             if self._chain is not chain:
                 return False
             sampling = self._requests.admitted(opened)
+            self._log.opened(opened.request_id, opened.slot)
             opening = Open(chain.link.epoch, opened.slot, opened.generation, sampling)
             self._worker.open(opening)
             self._send(opening)
@@ -259,6 +263,7 @@ class Head:
     def _launch(self, chain: _Chain, frame: Frame) -> None:
         ids = np.array(frame.tokens, dtype=np.int64)
         owed = chain.owes
+        self._log.launched(frame.step, frame.segments)
         try:
             outcome = self._worker.step(frame.step, frame.segments, ids)
         except FleetError as exc:
@@ -275,7 +280,7 @@ class Head:
                     chain.answered = self._clock()
                 self._send(outcome.frame, outcome.payload)
 
-    def _receive(self, frame: WireFrame) -> None:
+    def _receive(self, frame: WireFrame, at: float) -> None:
         chain = self._chain
         epoch = getattr(frame, "epoch", None)
         if chain is None or epoch != chain.link.epoch:
@@ -284,7 +289,7 @@ class Head:
             return
         match frame:
             case Tokens():
-                self._tokens(chain, frame)
+                self._tokens(chain, frame, at)
             case Ping():
                 if frame.stamp == chain.ping:
                     chain.answered, chain.ping = self._clock(), None
@@ -297,24 +302,40 @@ class Head:
             case _:
                 log.warning("a %s frame has no business at the head", type(frame).__name__)
 
-    def _tokens(self, chain: _Chain, frame: Tokens) -> None:
+    def _tokens(self, chain: _Chain, frame: Tokens, at: float | None = None) -> None:
         try:
             completion = chain.scheduler.complete(frame.step, frame.tokens)
         except StaleFrame as exc:
             log.warning("stale_frame: %s", exc.message)
             return
         chain.answered = self._clock()
+        record = self._log.completed(frame.epoch, frame.step, frame.timings, at)
+        if record is not None:
+            self._requests.spent(record)
         self._requests.completed(completion)
 
     def _fault(self, chain: _Chain, fault: Fault) -> None:
         """One sequence could not go on; the others do."""
         request_id = chain.scheduler.drop(fault.step, fault.slot)
+        if fault.step not in chain.scheduler.in_flight:
+            self._log.dropped(fault.step)
         if request_id is not None:
             self._requests.fail(request_id, from_code(fault.code, fault.message))
 
-    def _stats(self) -> None:
+    def _told(self, query: pipe.QueryStats | pipe.QueryTrace) -> None:
+        if isinstance(query, pipe.QueryTrace):
+            self._out(pipe.Trace(self._log.recent))
+            return
         running = waiting = 0
         if self._chain is not None:
             running = self._chain.scheduler.running
             waiting = len(self._requests) - running
-        self._out(runner_stats(self._worker, self._transport, running=running, waiting=waiting))
+        self._out(
+            runner_stats(
+                self._worker,
+                self._transport,
+                running=running,
+                waiting=waiting,
+                chain=self._log.stats(self._requests.ended),
+            )
+        )

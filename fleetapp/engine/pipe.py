@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from fleetapp.types import FinishReason, LayerRange, Precision, SamplingParams, Timings, Usage
+from fleetapp.wire.frames import StageTiming
 
 MAX_MESSAGE = 64 * 1024 * 1024
 
@@ -94,11 +95,15 @@ class QueryStats(msgspec.Struct, frozen=True, tag="query_stats"):
     pass
 
 
+class QueryTrace(msgspec.Struct, frozen=True, tag="query_trace"):
+    """Answered with a Trace, an empty one by a stage that is no head."""
+
+
 class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
     """Leave the ring; stay loaded."""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats
+ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -184,8 +189,79 @@ class RunnerStats(msgspec.Struct, frozen=True, tag="stats"):
     """Requests now queued (head only)."""
     compute_seconds: float
     rss: int
+    chain: ChainStats | None = None
+    """On a head, once it has been linked."""
+
+
+class StageTotals(msgspec.Struct, frozen=True):
+    """What one stage has spent, in seconds; see ``wire.frames.StageTiming``."""
+
+    wait: float
+    compute: float
+    host: float
+
+
+class ChainStats(msgspec.Struct, frozen=True):
+    """What a head has counted of its chains since the runner started."""
+
+    steps: int
+    sequences: int
+    """In those steps, summed over them: over ``steps`` it is the mean batch width."""
+    prefill_tokens: int
+    decode_tokens: int
+    """Positions computed for answers, drafts included."""
+    wire_seconds: float
+    wait_seconds: float
+    """Answers lay at the head."""
+    stages: tuple[StageTotals, ...]
+    prompt_tokens: int = 0
+    """Of finished requests; so are the following."""
+    answer_tokens: int = 0
+    cached_tokens: int = 0
+    requests: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    drafted: tuple[int, ...] = ()
+    """Drafts proposed, by position after the last committed token."""
+    accepted: tuple[int, ...] = ()
+
+
+class StepRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One step as the head saw it; times in microseconds of the head's monotonic clock."""
+
+    epoch: int
+    step: int
+    launched: int
+    completed: int
+    lag: int
+    """How long its answer lay at the head before it was taken up."""
+    requests: tuple[str, ...]
+    counts: tuple[int, ...]
+    """Positions computed for each request."""
+    stages: tuple[StageTiming, ...]
+
+    @property
+    def wire(self) -> int:
+        """What neither a stage nor an inbox accounts for."""
+        spent = sum(s.wait + s.compute + s.host for s in self.stages)
+        return max(0, self.completed - self.launched - self.lag - spent)
+
+
+class Trace(msgspec.Struct, frozen=True, tag="trace"):
+    """The most recent steps of a head, oldest first."""
+
+    steps: tuple[StepRecord, ...]
 
 
 FromRunner = (
-    Progress | Loaded | Linked | Failed | ChainFault | Started | Delta | Finished | RunnerStats
+    Progress
+    | Loaded
+    | Linked
+    | Failed
+    | ChainFault
+    | Started
+    | Delta
+    | Finished
+    | RunnerStats
+    | Trace
 )

@@ -12,6 +12,7 @@ from fleetapp.engine import pipe
 from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusal
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.scheduler import Closed, Completion, Opened, Scheduler
+from fleetapp.engine.steplog import Ended
 from fleetapp.engine.text import StopMatcher
 from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, NoCapacity, StaleFrame
 from fleetapp.types import FinishReason, SamplingParams
@@ -53,6 +54,7 @@ class Requests:
         self._clock = clock
         self._entropy = entropy
         self._tickets = 0
+        self.ended = Ended()
         self._answers: dict[str, Answer] = {}
         self._talkative: dict[str, Answer] = {}
         self._scheduler: Scheduler | None = None
@@ -137,6 +139,13 @@ class Requests:
         # The last stage needs nothing of how an answer ends.
         return msgspec.structs.replace(sampling, seed=seed, stop=(), max_tokens=answer.budget)
 
+    def spent(self, record: pipe.StepRecord) -> None:
+        """A step took its time; call it before ``completed``."""
+        for request_id in record.requests:
+            answer = self._answers.get(request_id)
+            if answer is not None:
+                answer.account.add(record)
+
     def completed(self, completion: Completion) -> None:
         """Take the tokens of one frame; requests that reached their end do so now."""
         now = self._clock()
@@ -185,7 +194,17 @@ class Requests:
             self._out(delta)
         if answer.stops.stopped and reason == "length":
             reason = "stop"
+        self._count(answer, reason)
         self._out(answer.finished(reason, self._clock(), error))
+
+    def _count(self, answer: Answer, reason: FinishReason) -> None:
+        ended = self.ended
+        ended.requests += 1
+        ended.failed += reason == "error"
+        ended.cancelled += reason == "cancelled"
+        ended.prompt_tokens += answer.prompt_tokens
+        ended.answer_tokens += answer.tokens
+        ended.cached_tokens += answer.cached_tokens
 
 
 def broken_by(error: FleetError) -> ChainBroken:

@@ -58,6 +58,8 @@ class Stage:
                 self._frame(frame, payload, at)
             case pipe.QueryStats():
                 self._out(runner_stats(self._worker, self._transport))
+            case pipe.QueryTrace():
+                self._out(pipe.Trace(()))
             case pipe.Link():
                 self._begin(event)
             case pipe.Unlink():

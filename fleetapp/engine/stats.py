@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import psutil
 
-from fleetapp.engine.pipe import RunnerStats
+from fleetapp.engine.pipe import ChainStats, RunnerStats
 from fleetapp.engine.transport import Transport
 from fleetapp.engine.worker import Worker
 
 
 def runner_stats(
-    worker: Worker, transport: Transport, *, running: int = 0, waiting: int = 0
+    worker: Worker,
+    transport: Transport,
+    *,
+    running: int = 0,
+    waiting: int = 0,
+    chain: ChainStats | None = None,
 ) -> RunnerStats:
     """What the runner answers to QueryStats."""
     return RunnerStats(
@@ -25,4 +30,5 @@ def runner_stats(
         waiting=waiting,
         compute_seconds=worker.compute_seconds,
         rss=psutil.Process().memory_info().rss,
+        chain=chain,
     )
