@@ -31,7 +31,7 @@ from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.transport import RingEvent
 from fleetapp.engine.verify import read_manifest, verify_files
-from fleetapp.engine.worker import Sampler, Worker
+from fleetapp.engine.worker import Grammars, Worker
 from fleetapp.errors import FleetError, Malformed, NotAMember, RunnerFailed
 from fleetapp.fleet.enrolment import Credentials
 from fleetapp.fleet.tls import client_context, hostname_of, peer_spki, server_context
@@ -66,10 +66,10 @@ class Node(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """A loaded shard. ``text`` is there on a head."""
+    """A loaded shard. ``text`` is there on a head, ``grammars`` on a last stage."""
 
     executor: Executor
-    sample: Sampler
+    grammars: Grammars | None
     text: TextHost | None
 
 
@@ -84,8 +84,7 @@ def load_openvino(
     Raises:
         FleetError: it cannot be loaded; says why.
     """
-    from fleetapp.engine import sampling  # noqa: PLC0415 (loads native code: after verifying)
-    from fleetapp.engine.executor import paged  # noqa: PLC0415
+    from fleetapp.engine.executor import paged  # noqa: PLC0415 (loads native code: after verifying)
     from fleetapp.engine.text import TokenizerHost  # noqa: PLC0415
 
     folder = Path(load.stage_dir)
@@ -106,7 +105,7 @@ def load_openvino(
             manifest.architecture.chat_template,
             context=executor.info.max_context,
         )
-    return Engine(executor, sampling.sample, text)
+    return Engine(executor, None, text)
 
 
 class Runner:
@@ -198,7 +197,7 @@ class Runner:
         )
         worker = Worker(
             engine.executor,
-            engine.sample,
+            engine.grammars,
             device_id=load.device_id,
             fast=load.precision == "fast",
         )

@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetapp.engine.history import History
-from fleetapp.errors import BadRequest, FleetError, StaleFrame
+from fleetapp.errors import BadRequest, FleetError, StaleFrame, Unsupported
 from fleetapp.types import SamplingParams
 
 Logits = npt.NDArray[np.float32]
@@ -63,6 +63,24 @@ class Matcher(Protocol):
     def pop(self, count: int) -> None:
         """The answer's last tokens are taken back."""
         ...
+
+
+class NoGrammars:
+    """The matcher of a stage that can follow no grammar: says so when it is asked."""
+
+    def mask(self, logits: Logits) -> Logits:  # noqa: ARG002
+        """Refuse.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported("The last stage of this chain cannot follow a grammar.")
+
+    def push(self, token: int) -> None:
+        """Nothing comes this far."""
+
+    def pop(self, count: int) -> None:
+        """Nothing comes this far."""
 
 
 @dataclass(frozen=True, slots=True)

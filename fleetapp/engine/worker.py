@@ -14,17 +14,28 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetapp.engine.executor.base import Executor
-from fleetapp.errors import FleetError, Malformed, RunnerFailed, StaleFrame
-from fleetapp.types import SamplingParams
+from fleetapp.engine.sampling import Context, Matcher, NoGrammars, verify
+from fleetapp.errors import (
+    FleetError,
+    KeptLost,
+    Malformed,
+    NoCapacity,
+    RunnerFailed,
+    StaleFrame,
+)
+from fleetapp.types import Grammar
 from fleetapp.wire.activations import narrow
 from fleetapp.wire.frames import (
     Activations,
     ActivationType,
     Close,
+    Drop,
     Fault,
+    Keep,
     Open,
     SampledToken,
     Segment,
+    Spill,
     StageTiming,
     Step,
     Tokens,
@@ -32,11 +43,8 @@ from fleetapp.wire.frames import (
 
 log = logging.getLogger("fleetapp.engine.worker")
 
-Sampler = Callable[[npt.NDArray[np.float32], SamplingParams, int], int]
-"""Chooses a token from one row of logits ``[vocab]`` for a position of its sequence.
-
-Raises FleetError if the row holds nothing to choose from; that hurts its sequence only.
-"""
+Grammars = Callable[[Grammar], Matcher]
+"""Makes the matcher of one answer; returns at once, whatever is wrong is raised on its use."""
 
 Inputs = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
@@ -46,8 +54,11 @@ _F16_MAX = 65504.0
 @dataclass(slots=True)
 class _Slot:
     generation: int
-    sampling: SamplingParams
+    context: Context | None
+    """On a last stage: what choosing its tokens depends on."""
     held: int = 0
+    lost: FleetError | None = None
+    """Why what it was to begin with is not there."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +75,24 @@ class Worker:
 
     Args:
         executor: the loaded shard.
-        sample: used on a last stage.
+        grammars: used on a last stage; None refuses requests that bring a grammar.
         device_id: named in faults.
         fast: hidden states leave in 16 bits where their values allow it.
     """
 
-    def __init__(self, executor: Executor, sample: Sampler, *, device_id: str, fast: bool) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        grammars: Grammars | None = None,
+        *,
+        device_id: str,
+        fast: bool,
+    ) -> None:
         self.executor = executor
         self.frames = 0
         self.tokens = 0
         self.compute_seconds = 0.0
-        self._sample = sample
+        self._grammars = grammars
         self.device_id = device_id
         self._fast = fast
         self._epoch = 0
@@ -93,16 +111,43 @@ class Worker:
         self.executor.reset()
 
     def open(self, frame: Open) -> None:
-        """A sequence takes a slot; an earlier one in it is dropped."""
-        self.executor.open(frame.slot, frame.generation)
-        self._slots[frame.slot] = _Slot(frame.generation, frame.sampling)
+        """A sequence takes a slot; an earlier one in it is dropped.
+
+        If its prefix is lost here the sequence's first segment is refused, and nobody else's.
+        """
+        context = self._context(frame) if self.executor.info.last else None
+        slot = _Slot(frame.generation, context)
+        self._slots[frame.slot] = slot
+        try:
+            self.executor.open(frame.slot, frame.generation, frame.prefix)
+        except (KeptLost, NoCapacity) as exc:
+            slot.lost = KeptLost(exc.message)
+            return
+        slot.held = frame.prefix.length if frame.prefix is not None else 0
+
+    def _context(self, frame: Open) -> Context:
+        grammar = frame.sampling.grammar
+        matcher = None
+        if grammar is not None:
+            matcher = NoGrammars() if self._grammars is None else self._grammars(grammar)
+        return Context(frame.sampling, frame.history, frame.answered, matcher)
 
     def close(self, frame: Close) -> None:
         """The sequence leaves; one that is not there any more is not an error."""
         slot = self._slots.get(frame.slot)
         if slot is not None and slot.generation == frame.generation:
             del self._slots[frame.slot]
-            self.executor.close(frame.slot, frame.generation)
+            self.executor.close(frame.slot, frame.generation, frame.keep, frame.keep_len)
+
+    def arrange(self, frame: Keep | Drop | Spill) -> None:
+        """Do with kept sequences as the head says."""
+        match frame:
+            case Keep():
+                self.executor.keep(frame.slot, frame.generation, frame.keep, frame.length)
+            case Drop():
+                self.executor.drop(frame.keep)
+            case Spill():
+                self.executor.spill(frame.keep)
 
     def step(
         self,
@@ -174,6 +219,9 @@ class Worker:
             if slot is None or slot.generation != segment.generation:
                 held = "nobody" if slot is None else f"generation {slot.generation}"
                 reason = f"slot {segment.slot} is held by {held}, not {segment.generation}"
+            elif slot.lost is not None:
+                faults.append(self._fault(number, segment.slot, slot.lost))
+                continue
             elif segment.past_len > slot.held:
                 reason = (
                     f"slot {segment.slot} holds {slot.held} positions, "
@@ -194,15 +242,24 @@ class Worker:
         faults: list[Fault],
     ) -> tuple[SampledToken, ...]:
         chosen: list[SampledToken] = []
-        asked = [s for s in segments if s.sample]
-        for segment, row in zip(asked, logits, strict=True):
-            position = segment.past_len + segment.count
+        row = 0
+        for segment in segments:
+            if not segment.sample:
+                continue
+            rows = logits[row : row + 1 + len(segment.drafts)]
+            row += len(rows)
+            first = segment.past_len + segment.count - len(segment.drafts)
+            context = self._slots[segment.slot].context
+            assert context is not None, "only a last stage chooses"
             try:
-                token = self._sample(row, self._slots[segment.slot].sampling, position)
+                choices = verify(rows, segment.drafts, context, first)
             except FleetError as exc:
                 faults.append(self._fault(number, segment.slot, exc))
                 continue
-            chosen.append(SampledToken(segment.slot, segment.generation, position, token))
+            chosen += [
+                SampledToken(segment.slot, segment.generation, first + i, c.token, c.logprob, c.top)
+                for i, c in enumerate(choices)
+            ]
         return tuple(chosen)
 
     def _dtype(self, hidden: npt.NDArray[np.float32]) -> ActivationType:

@@ -14,7 +14,6 @@ from typing import Any
 from fleetapp.engine import pipe
 from fleetapp.engine.head import Head
 from fleetapp.engine.prompts import Prepared, prompt_ids
-from fleetapp.engine.sampling import sample
 from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.transport import LinkLost, LinkUp, Received
@@ -99,7 +98,7 @@ class FakeChain:
         ]
         self.blocks, self.block_size = blocks, block_size
         self.workers = [
-            Worker(e, sample, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
+            Worker(e, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
         ]
         self.transports = [FakeTransport(self, i) for i in range(stages)]
         seeds = itertools.count(1)

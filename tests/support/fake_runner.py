@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from fleetapp.engine import pipe, runner
-from fleetapp.engine.sampling import sample
 from fleetapp.models.manifest import Architecture, Chunk, FileEntry, StageManifest, encode
 from fleetapp.types import LayerRange
 from tests.support.fake_executor import EOS, HIDDEN, LAYERS, VOCAB, FakeExecutor
@@ -85,7 +84,7 @@ def load_fake(
         before=before,
         step_seconds=wishes.get("step_seconds", 0),
     )
-    return runner.Engine(executor, sample, ByteText() if load.head else None)
+    return runner.Engine(executor, None, ByteText() if load.head else None)
 
 
 if __name__ == "__main__":

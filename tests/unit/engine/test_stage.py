@@ -11,7 +11,6 @@ import pytest
 
 from fleetapp.engine import pipe
 from fleetapp.engine.executor.base import ExecutorInfo
-from fleetapp.engine.sampling import sample
 from fleetapp.engine.stage import Stage
 from fleetapp.engine.transport import LinkFailed, LinkLost, LinkUp, Received
 from fleetapp.engine.worker import Worker
@@ -61,7 +60,7 @@ class Bench:
 
     def __init__(self, *, last: bool = False, fast: bool = False, link: bool = True) -> None:
         self.executor = FakeExecutor(3, 6 if last else 5)
-        self.worker = Worker(self.executor, sample, device_id="me", fast=fast)
+        self.worker = Worker(self.executor, device_id="me", fast=fast)
         self.wire = Wire()
         self.sent: list[pipe.FromRunner] = []
         self.stage = Stage(self.worker, self.wire, self.sent.append, device_id="me")
@@ -344,7 +343,7 @@ def test_hidden_states_are_narrowed_only_where_every_value_fits(
     peak: float, fast: bool, dtype: str
 ) -> None:
     values = np.array([[0.5, peak, -0.25]], np.float32)
-    worker = Worker(_Constant(values), sample, device_id="me", fast=fast)
+    worker = Worker(_Constant(values), device_id="me", fast=fast)
     worker.reset(1, 1)
     worker.open(Open(1, 0, 1, GREEDY))
     outcome = worker.step(1, (Segment(0, 1, 0, 1, True),), np.zeros((1, 3), np.float32))
