@@ -225,8 +225,8 @@ class _Pump:
             self.open.wait()
             try:
                 if data:
-                    self.sink.sendall(data)
                     self.carried.bytes += len(data)
+                    self.sink.sendall(data)
                 else:
                     self.sink.shutdown(socket.SHUT_WR)
             except OSError:

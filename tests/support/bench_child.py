@@ -19,6 +19,10 @@ elif do == "crash":
     sys.exit("no luck today")
 elif do == "babble":
     print("hello there", flush=True)
+elif do == "echo":
+    say("ready")
+    for line in sys.stdin:
+        say(json.loads(line)["do"])
 elif do == "flood":
     sys.stderr.write("x" * 1_000_000)
     say("done")

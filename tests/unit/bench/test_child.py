@@ -53,3 +53,18 @@ def test_stopping_to_listen_ends_the_process() -> None:
     began = time.monotonic()
     speaker.close()
     assert time.monotonic() - began < 10
+
+
+def test_a_conversation_takes_turns_until_it_is_closed() -> None:
+    with child.Conversation(MODULE, Job("echo"), Said, deadline=30) as talk:
+        assert talk.first.word == "ready"
+        assert [talk.ask(Job(word)).word for word in ("one", "two")] == ["one", "two"]
+
+
+@pytest.mark.parametrize(("do", "deadline"), [("crash", 30.0), ("hang", 1.0), ("babble", 30.0)])
+def test_a_conversation_that_goes_wrong_is_an_error(do: str, deadline: float) -> None:
+    with (
+        pytest.raises(RunnerFailed),
+        child.Conversation(MODULE, Job(do), Said, deadline=deadline) as talk,
+    ):
+        talk.ask(Job("more"))

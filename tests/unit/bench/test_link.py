@@ -176,9 +176,8 @@ def test_a_target_that_is_not_there_looks_like_one() -> None:
     gone = socket.create_server(("127.0.0.1", 0))
     port = gone.getsockname()[1]
     gone.close()
-    with Link(port) as link, connected(link) as near:
-        with contextlib.suppress(ConnectionError):
-            assert near.recv(1) == b""
+    with Link(port) as link, connected(link) as near, contextlib.suppress(ConnectionError):
+        assert near.recv(1) == b""
 
 
 def test_closing_leaves_no_thread(far: Far) -> None:
