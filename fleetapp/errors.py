@@ -39,6 +39,7 @@
     │   ├── VersionMismatch         names both sides
     │   ├── Malformed               garbage, or a frame larger than allowed
     │   ├── StaleFrame              another epoch, slot generation or step
+    │   │   └── KeptLost            a kept sequence is not there any more
     │   ├── PeerTimeout             a peer did not finish a message in time
     │   └── PeerClosed              a peer closed the connection, or it broke
     ├── FleetUnavailable            nothing can serve now; try again or add capacity
@@ -275,6 +276,10 @@ class Malformed(ProtocolError):
 
 class StaleFrame(ProtocolError):
     code = "stale_frame"
+
+
+class KeptLost(StaleFrame):
+    code = "kept_lost"
 
 
 class PeerTimeout(ProtocolError):

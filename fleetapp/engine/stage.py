@@ -21,7 +21,7 @@ from fleetapp.engine.worker import Worker
 from fleetapp.errors import BadRequest, ChainBroken, FleetError, Malformed
 from fleetapp.types import Usage
 from fleetapp.wire.activations import widen
-from fleetapp.wire.frames import Close, Fault, Frame, Open, Ping, Step
+from fleetapp.wire.frames import Close, Drop, Fault, Frame, Keep, Open, Ping, Spill, Step
 
 log = logging.getLogger("fleetapp.engine.stage")
 
@@ -128,6 +128,10 @@ class Stage:
                     self._transport.send(frame)
             case Close():
                 self._worker.close(frame)
+                if not last:
+                    self._transport.send(frame)
+            case Keep() | Drop() | Spill():
+                self._worker.arrange(frame)
                 if not last:
                     self._transport.send(frame)
             case Fault() if frame.slot < 0:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fleetapp.wire.frames import Segment
+from fleetapp.wire.frames import Prefix, Segment
 
 
 class ExecutorInfo(msgspec.Struct, frozen=True):
@@ -25,6 +25,8 @@ class ExecutorInfo(msgspec.Struct, frozen=True):
     max_context: int
     kv_bytes_per_token: int
     runtime: str
+    spill_blocks: int = 0
+    """Blocks that kept sequences may take up outside the cache."""
 
     @property
     def capacity_tokens(self) -> int:
@@ -47,11 +49,18 @@ class Executor(Protocol):
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that no slot holds."""
+        """Blocks that no sequence holds, neither a running nor a kept one."""
         ...
 
-    def open(self, slot: int, generation: int) -> None:
-        """Begin an empty sequence; an older generation in the slot is dropped."""
+    def open(self, slot: int, generation: int, prefix: Prefix | None = None) -> None:
+        """Begin a sequence, an empty one without ``prefix``; whoever was in the slot is dropped.
+
+        A prefix whose blocks were spilled comes back into blocks of the slot's own.
+
+        Raises:
+            KeptLost: there is not as much under that number as ``prefix`` says.
+            NoCapacity: no room to bring it back. In either case the slot is empty.
+        """
         ...
 
     def forward(
@@ -73,10 +82,26 @@ class Executor(Protocol):
         """
         ...
 
-    def close(self, slot: int, generation: int) -> None:
-        """Free a slot's blocks; a slot already gone is not an error."""
+    def close(self, slot: int, generation: int, keep: int = 0, keep_len: int = 0) -> None:
+        """Free a slot; with ``keep`` its first ``keep_len`` positions stay under that number.
+
+        A slot already gone, or one that holds less, keeps nothing and is not an error here: the
+        next ``open`` that builds on it is told.
+        """
+        ...
+
+    def keep(self, slot: int, generation: int, keep: int, length: int) -> None:
+        """The first ``length`` positions of a running sequence also stay under a number."""
+        ...
+
+    def drop(self, keep: int) -> None:
+        """Forget a kept sequence; one already gone is not an error."""
+        ...
+
+    def spill(self, keep: int) -> None:
+        """Move a kept sequence out of the cache, bit for bit, so that its blocks are free."""
         ...
 
     def reset(self) -> None:
-        """Drop every slot (a new epoch begins)."""
+        """Drop every slot and everything kept (a new epoch begins)."""
         ...

@@ -7,11 +7,14 @@ import hashlib
 import logging
 import math
 import mmap
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import openvino as ov
 
+from fleetapp.engine.executor.blocks import BlockTensor, HostBlocks
 from fleetapp.errors import NoCapacity, Unsupported
 
 log = logging.getLogger(__name__)
@@ -83,6 +86,43 @@ def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.Re
             f"{device} has no room for a cache of shape {shape}.",
             remedy="Give the node less cache memory or fewer layers.",
         ) from e
+
+
+def block_tensor(tensor: ov.Tensor | ov.RemoteTensor) -> BlockTensor:
+    """Access to single blocks of a cache tensor, wherever it is."""
+    if isinstance(tensor, ov.RemoteTensor):
+        return _RemoteBlocks(tensor)
+    return HostBlocks(tensor.data)
+
+
+class _RemoteBlocks:
+    """Blocks in a device's memory: every access goes through a view of one block."""
+
+    def __init__(self, tensor: ov.RemoteTensor) -> None:
+        self._tensor = tensor
+        self._shape = [int(d) for d in tensor.get_shape()]
+
+    def copy(self, source: int, target: int) -> None:
+        self._block(source).copy_to(self._block(target))
+
+    def read(self, blocks: Sequence[int]) -> npt.NDArray[Any]:
+        staging = ov.Tensor(self._tensor.get_element_type(), ov.Shape([1, *self._shape[1:]]))
+        values = np.empty((len(blocks), *self._shape[1:]), staging.data.dtype)
+        for i, block in enumerate(blocks):
+            self._block(block).copy_to(staging)
+            values[i] = staging.data[0]
+        return values
+
+    def write(self, blocks: Sequence[int], values: npt.NDArray[Any]) -> None:
+        staging = ov.Tensor(self._tensor.get_element_type(), ov.Shape([1, *self._shape[1:]]))
+        for i, block in enumerate(blocks):
+            staging.data[0] = values[i]
+            self._block(block).copy_from(staging)
+
+    def _block(self, block: int) -> ov.RemoteTensor:
+        begin = ov.Coordinate([block] + [0] * (len(self._shape) - 1))
+        end = ov.Coordinate([block + 1, *self._shape[1:]])
+        return ov.RemoteTensor(self._tensor, begin, end)
 
 
 def _property(device: str, name: str) -> str:

@@ -1,7 +1,8 @@
 """The paged executor: keys and values in blocks, many sequences in one inference.
 
 PagedAttention (Kwon et al. 2023) through OpenVINO's own transformation of a stage's stateful
-graph. A rewind is a smaller ``past_len``; nothing is masked and nothing is copied.
+graph. A rewind is a smaller ``past_len``; nothing is masked and nothing is copied. Sequences
+share the blocks of a common prefix.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ import openvino as ov
 import psutil
 
 from fleetapp.engine.executor.base import ExecutorInfo
+from fleetapp.engine.executor.blocks import BlockCache
 from fleetapp.engine.executor.buffers import Buffer, StepBuffers
 from fleetapp.engine.executor.compiled import blobs_load, compile_graph
-from fleetapp.engine.executor.device import check_device, runtime_name, zeroed
+from fleetapp.engine.executor.device import block_tensor, check_device, runtime_name, zeroed
 from fleetapp.engine.executor.graph import SAMPLE_INDICES, read_paged
+from fleetapp.engine.executor.spilled import Spilled
 from fleetapp.engine.kv import SlotTable
 from fleetapp.engine.precision import device_config
 from fleetapp.errors import CorruptModel, Malformed, NoCapacity, RunnerFailed
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.types import Precision
-from fleetapp.wire.frames import Segment
+from fleetapp.wire.frames import Prefix, Segment
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,7 @@ def load(
     max_context: int = 0,
     cache_dir: Path | None = None,
     progress: Progress | None = None,
+    spilled: Spilled | None = None,
 ) -> PagedExecutor:
     """Compile a shard and give it its cache.
 
@@ -64,6 +68,7 @@ def load(
         max_context: tokens per sequence, 0 means the model's own limit.
         cache_dir: for compiled blobs, None for none.
         progress: see ``Progress``.
+        spilled: where kept sequences may go; None drops them instead.
 
     Raises:
         CorruptModel: the folder does not hold a shard.
@@ -96,8 +101,11 @@ def load(
         max_context=min(context, blocks * cache.block_size),
         kv_bytes_per_token=cache.block_bytes // cache.block_size,
         runtime=runtime_name(device),
+        spill_blocks=spilled.capacity // cache.block_bytes if spilled else 0,
     )
-    executor = PagedExecutor(compiled, cache, device, info, rows_chosen=graph.rows_chosen)
+    executor = PagedExecutor(
+        compiled, cache, device, info, rows_chosen=graph.rows_chosen, spilled=spilled
+    )
     _warm_up(executor)
     report("loading", size, size)
     return executor
@@ -171,9 +179,9 @@ class PagedExecutor:
         info: ExecutorInfo,
         *,
         rows_chosen: bool,
+        spilled: Spilled | None = None,
     ) -> None:
         self._info = info
-        self._slots = SlotTable(info.blocks, info.block_size, info.max_context)
         self._request = compiled.create_infer_request()
         # Kept here because the request does not keep the memory behind a tensor alive.
         self._caches = [
@@ -182,6 +190,9 @@ class PagedExecutor:
         ]
         for index, tensor in self._caches:
             self._request.set_input_tensor(index, tensor)
+        self._slots = SlotTable(info.blocks, info.block_size, info.max_context)
+        tensors = [block_tensor(tensor) for _, tensor in self._caches]
+        self._cache = BlockCache(self._slots, tensors, spilled or Spilled())
         ports = {port.get_any_name(): i for i, port in enumerate(compiled.inputs)}
         hidden = 0 if info.first else info.hidden
         self._buffers = StepBuffers(self._request, ports, hidden)
@@ -199,20 +210,32 @@ class PagedExecutor:
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that no slot holds."""
+        """Blocks that no sequence holds."""
         return self._slots.free_blocks
 
-    def open(self, slot: int, generation: int) -> None:
-        """Begin an empty sequence; an older generation in the slot is dropped."""
-        self._slots.open(slot, generation)
+    def open(self, slot: int, generation: int, prefix: Prefix | None = None) -> None:
+        """Begin a sequence, an empty one without ``prefix``."""
+        self._cache.open(slot, generation, prefix)
 
-    def close(self, slot: int, generation: int) -> None:
-        """Free a slot's blocks; a slot already gone is not an error."""
-        self._slots.close(slot, generation)
+    def close(self, slot: int, generation: int, keep: int = 0, keep_len: int = 0) -> None:
+        """Free a slot; with ``keep`` its first positions stay."""
+        self._slots.close(slot, generation, keep, keep_len)
+
+    def keep(self, slot: int, generation: int, keep: int, length: int) -> None:
+        """The first positions of a running sequence also stay."""
+        self._slots.keep(slot, generation, keep, length)
+
+    def drop(self, keep: int) -> None:
+        """Forget a kept sequence."""
+        self._cache.drop(keep)
+
+    def spill(self, keep: int) -> None:
+        """Move a kept sequence out of the cache."""
+        self._cache.spill(keep)
 
     def reset(self) -> None:
-        """Drop every slot."""
-        self._slots.reset()
+        """Drop everything."""
+        self._cache.reset()
 
     def forward(
         self,
@@ -228,7 +251,7 @@ class PagedExecutor:
                 their first new position.
         """
         self._check(segments, inputs)
-        held = self._slots.reserve(segments)
+        held = self._cache.reserve(segments)
         self._buffers.fill(segments, held, inputs)
         rows = self._choose_rows(segments) if self._info.last else None
         try:
