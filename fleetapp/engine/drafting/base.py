@@ -20,6 +20,8 @@ class Offer(msgspec.Struct, frozen=True):
     """Drafts of one grade are about equally good; acceptance is counted by it."""
     most: int
     """Tokens that it could propose, at least 1."""
+    belief: float = 0.6
+    """Chance that one of them is right, as long as no draft of this grade was verified."""
     sequential: bool = False
     """Each further token takes time (a round of the draft model)."""
 

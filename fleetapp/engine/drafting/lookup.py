@@ -15,7 +15,14 @@ SHORTEST: Final = 2
 LONGEST: Final = 3
 _CHUNK: Final = 4096
 """Prompt tokens that are indexed at once: a huge prompt must not hold up the others' tokens."""
-_GRADES: Final = ((12, "lookup 12+"), (6, "lookup 6+"), (4, "lookup 4+"), (3, "lookup 3"))
+_GRADES: Final = (
+    (12, "lookup 12+", 0.85),
+    (6, "lookup 6+", 0.75),
+    (4, "lookup 4+", 0.6),
+    (3, "lookup 3", 0.5),
+    (2, "lookup 2", 0.3),
+)
+"""Length of the match, name, and what is believed of its first draft."""
 
 
 class Index:
@@ -99,7 +106,8 @@ class Lookup:
         index = self._indices.get(key)
         if most < 1 or index is None or not index.catch_up() or not index.matched:
             return None
-        return Offer(_grade(index.matched), most)
+        grade, belief = _grade(index.matched)
+        return Offer(grade, most, belief)
 
     def seconds(self, keys: Sequence[str], rounds: int) -> float:  # noqa: ARG002 (Drafter)
         """Next to nothing."""
@@ -123,5 +131,5 @@ class Lookup:
         self._indices.clear()
 
 
-def _grade(matched: int) -> str:
-    return next((name for least, name in _GRADES if matched >= least), "lookup 2")
+def _grade(matched: int) -> tuple[str, float]:
+    return next((name, belief) for least, name, belief in _GRADES if matched >= least)

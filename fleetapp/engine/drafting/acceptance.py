@@ -1,0 +1,92 @@
+"""How often drafts were right, by position, with the past fading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class Acceptance:
+    """The chance that a draft is right if all before it were, for each position.
+
+    Args:
+        parent: what is believed where nothing was seen here; it learns whatever this one does.
+        belief: the same where there is no parent.
+        weight: how many verifications the parent's belief counts as.
+        keep: part of the past that is left after each verification of a position.
+    """
+
+    def __init__(
+        self,
+        parent: Acceptance | None = None,
+        *,
+        belief: float = 0.6,
+        weight: float = 4.0,
+        keep: float = 0.92,
+    ) -> None:
+        self._parent = parent
+        self._belief = belief
+        self._weight = weight
+        self._keep = keep
+        self._hits: list[float] = []
+        self._trials: list[float] = []
+
+    def observe(self, drafted: int, accepted: int) -> None:
+        """The first ``accepted`` of ``drafted`` tokens were right."""
+        if self._parent is not None:
+            self._parent.observe(drafted, accepted)
+        seen = min(drafted, accepted + 1)
+        while len(self._hits) < seen:
+            self._hits.append(0.0)
+            self._trials.append(0.0)
+        for i in range(seen):
+            self._hits[i] = self._hits[i] * self._keep + (i < accepted)
+            self._trials[i] = self._trials[i] * self._keep + 1.0
+
+    def rate(self, position: int) -> float:
+        """Chance at a position, counted from 0, if all before it are right.
+
+        Positions that were never reached are believed to be like the one before.
+        """
+        if self._parent is not None:
+            belief = self._parent.rate(position)
+        else:
+            belief = self.rate(position - 1) if position else self._belief
+        if position >= len(self._hits):
+            return belief
+        hits, trials = self._hits[position], self._trials[position]
+        return (hits + self._weight * belief) / (trials + self._weight)
+
+    def gains(self, most: int) -> list[float]:
+        """What each further draft adds to the tokens expected of a step; never increases."""
+        gains: list[float] = []
+        chance = 1.0
+        for position in range(most):
+            chance *= self.rate(position)
+            gains.append(chance)
+        return gains
+
+
+class Tally:
+    """Plain counts since the start, for people."""
+
+    def __init__(self) -> None:
+        self.drafted = 0
+        self.accepted = 0
+        self._reached: list[int] = []
+        self._right: list[int] = []
+
+    def observe(self, drafted: int, accepted: int) -> None:
+        """As ``Acceptance.observe``."""
+        self.drafted += drafted
+        self.accepted += accepted
+        while len(self._reached) < drafted:
+            self._reached.append(0)
+            self._right.append(0)
+        for i in range(min(drafted, accepted + 1)):
+            self._reached[i] += 1
+            self._right[i] += i < accepted
+
+    def by_position(self) -> tuple[float, ...]:
+        """Share of right drafts among those that were reached, for each position."""
+        pairs: Sequence[tuple[int, int]] = list(zip(self._right, self._reached, strict=True))
+        return tuple(right / reached for right, reached in pairs if reached)

@@ -1,0 +1,303 @@
+"""How many drafts each sequence of a frame carries, none included. Pure: no clock, no randomness.
+
+The step that a frame takes with n positions costs the time of its slowest part; the tokens it
+commits are one per sequence and what the drafts are expected to add. The controller takes the
+drafts that make the most tokens per second of all (docs/speculation.md has the formula), from
+what it measured: acceptance by position (fading), step time by width, draft time. Goodput as the
+measure of how far to speculate: Liu et al., "Optimizing Speculative Decoding for Serving Large
+Language Models Using Goodput" (2024), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fleetapp.engine.drafting.acceptance import Acceptance, Tally
+from fleetapp.engine.drafting.base import Offer
+from fleetapp.engine.drafting.costs import StepCost, width_class
+
+MOST: Final = 10
+"""Drafts that one sequence carries at most."""
+MARGIN: Final = 0.01
+"""Gain that is expected at least before anything is drafted."""
+PROBE_SHARE: Final = 0.005
+"""Part of the time that may be spent on drafts of which no gain is expected, to learn."""
+_CREDIT_FRAMES: Final = 100
+_REFRESH: Final = 256
+"""Frames after which a width without drafts is measured again."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``count`` drafts from the offer of that number."""
+
+    offer: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a step took, in seconds; frames that lay waiting behind others are not counted."""
+
+    latency: float
+    """From the launch until its answer: all stages and hops."""
+    head: float
+    """The head was busy with it."""
+    rest: float
+    """The busiest of the other stages was."""
+
+
+@dataclass(frozen=True)
+class _Flying:
+    tokens: int
+    sequences: int
+    answers: float
+    plain: bool
+
+
+@dataclass
+class _Frame:
+    """What is known of a frame to be: costs by extra tokens, and what flies beside it."""
+
+    answers: float
+    latency: list[float]
+    head: list[float]
+    rest: list[float]
+    others_latency: float
+    others_head: float
+    others_rest: float
+    others_answers: float
+
+    def time(self, extra: int, drafting: float) -> float:
+        """Seconds until the frame's sequences can go on."""
+        return max(self.latency[extra] + drafting, self._busy(extra, drafting))
+
+    def rate(self, extra: int, drafting: float, gain: float) -> float:
+        """Tokens per second of everybody."""
+        busy = self._busy(extra, drafting)
+        rate = (self.answers + gain) / max(self.latency[extra] + drafting, busy)
+        if self.others_answers:
+            rate += self.others_answers / max(self.others_latency, busy)
+        return rate
+
+    def _busy(self, extra: int, drafting: float) -> float:
+        """No cycle of all frames can be shorter than the work of the busiest stage."""
+        return max(
+            self.others_head + self.head[extra] + drafting, self.others_rest + self.rest[extra]
+        )
+
+
+@dataclass
+class _Plan:
+    """The best that is known so far: how many drafts of which offer, for each sequence."""
+
+    rate: float = 0.0
+    extra: int = 0
+    drafting: float = 0.0
+    counts: list[Choice | None] = field(default_factory=list)
+
+
+class Controller:
+    """For one chain, epoch after epoch; what it learnt of drafts and machine is kept."""
+
+    def __init__(self, *, margin: float = MARGIN, probe_share: float = PROBE_SHARE) -> None:
+        self.tally = Tally()
+        self._margin = margin
+        self._probe_share = probe_share
+        self._latency = StepCost()
+        self._head = StepCost()
+        self._rest = StepCost()
+        self._flying: dict[int, _Flying] = {}
+        self._grades: dict[str, Acceptance] = {}
+        self._sequences: dict[str, dict[str, Acceptance]] = {}
+        self._credit = 0.0
+        self._frames = 0
+        self._plain: dict[tuple[int, int], int] = {}
+
+    # -- what happened ---------------------------------------------------------------------
+
+    def open(self, key: str) -> None:
+        """A sequence begins."""
+        self._sequences[key] = {}
+
+    def close(self, key: str) -> None:
+        """It ended."""
+        self._sequences.pop(key, None)
+
+    def reset(self) -> None:
+        """A new epoch: no sequence, no frame."""
+        self._sequences.clear()
+        self._flying.clear()
+
+    def relinked(self) -> None:
+        """Other stages, other links: step times are learnt anew."""
+        self._latency, self._head, self._rest = StepCost(), StepCost(), StepCost()
+        self._plain.clear()
+
+    def verified(self, key: str, grade: str, drafted: int, accepted: int) -> None:
+        """So many of a sequence's drafts were right."""
+        self.tally.observe(drafted, accepted)
+        self._acceptance(key, grade, 0.6).observe(drafted, accepted)
+
+    def launched(
+        self, step: int, tokens: int, sequences: int, answers: float, *, plain: bool
+    ) -> None:
+        """A frame was sent.
+
+        Args:
+            step: its number.
+            tokens: its positions, drafts included.
+            sequences: its segments.
+            answers: tokens that are expected of it.
+            plain: it carries no drafts.
+        """
+        self._flying[step] = _Flying(tokens, sequences, answers, plain)
+
+    def answered(self, step: int, spent: Spent | None) -> None:
+        """A frame came back; None if nothing can be said of its time."""
+        frame = self._flying.pop(step, None)
+        if frame is None or spent is None:
+            return
+        self._frames += 1
+        for cost, seconds in (
+            (self._latency, spent.latency),
+            (self._head, spent.head),
+            (self._rest, spent.rest),
+        ):
+            if seconds > 0:
+                cost.observe(frame.tokens, frame.sequences, seconds)
+        if frame.plain:
+            self._plain[_kind(frame.tokens, frame.sequences)] = self._frames
+
+    def expected(self, key: str, offer: Offer, count: int) -> float:
+        """Tokens that so many drafts are expected to add."""
+        return sum(self._acceptance(key, offer.grade, offer.belief).gains(count))
+
+    # -- what to do ------------------------------------------------------------------------
+
+    def choose(
+        self,
+        *,
+        tokens: int,
+        sequences: int,
+        answers: int,
+        offers: Sequence[tuple[str, Sequence[Offer]]],
+        room: int,
+        seconds: Callable[[int], float],
+    ) -> list[Choice | None]:
+        """Drafts for the sequences of the next frame.
+
+        Args:
+            tokens: positions that the frame has without drafts.
+            sequences: its segments.
+            answers: of which so many will be answered with a token.
+            offers: for each sequence that may carry drafts its key and what is offered.
+            room: positions that the frame can take beyond ``tokens``.
+            seconds: what so many rounds of a sequential drafter take.
+
+        Returns:
+            One entry per entry of ``offers``.
+        """
+        nothing: list[Choice | None] = [None] * len(offers)
+        base = self._latency.estimate(tokens, sequences)
+        earned = self._probe_share * base
+        self._credit = min(self._credit + earned, _CREDIT_FRAMES * earned)
+        widest = min(room, sum(max((o.most for o in some), default=0) for _, some in offers))
+        last = self._plain.get(_kind(tokens, sequences))
+        if widest < 1 or last is None or self._frames - last > _REFRESH:
+            return nothing
+        frame = self._frame(tokens, sequences, float(answers), widest)
+        gains = [
+            [self._acceptance(key, o.grade, o.belief).gains(min(o.most, MOST)) for o in some]
+            for key, some in offers
+        ]
+        off = frame.rate(0, 0.0, 0.0)
+        best = self._best(frame, offers, gains, widest, seconds)
+        if best.rate >= off * (1 + self._margin):
+            return best.counts
+        loss = frame.time(best.extra, best.drafting) - frame.time(0, 0.0)
+        if best.extra and loss <= self._credit:
+            self._credit -= max(loss, 0.0)
+            return best.counts
+        return nothing
+
+    def _best(
+        self,
+        frame: _Frame,
+        offers: Sequence[tuple[str, Sequence[Offer]]],
+        gains: list[list[list[float]]],
+        widest: int,
+        seconds: Callable[[int], float],
+    ) -> _Plan:
+        """The best way to draft at all.
+
+        For each number of rounds of the sequential drafter, every sequence takes the offer that
+        adds more; then the single drafts of all sequences are taken in the order of what they
+        add. A later draft of a sequence never adds more than an earlier one, so this order is
+        possible, and for every width the best.
+        """
+        best = _Plan()
+        rounds_most = max(
+            (min(o.most, MOST) for _, s in offers for o in s if o.sequential), default=0
+        )
+        for rounds in range(rounds_most + 1):
+            drafting = seconds(rounds) if rounds else 0.0
+            picked: list[int] = []
+            steps: list[tuple[float, int]] = []
+            for i, ((_, some), lists) in enumerate(zip(offers, gains, strict=True)):
+                totals = [
+                    sum(g[:rounds] if o.sequential else g) for o, g in zip(some, lists, strict=True)
+                ]
+                pick = max(range(len(totals)), key=totals.__getitem__, default=-1)
+                picked.append(pick)
+                if pick >= 0:
+                    usable = lists[pick][:rounds] if some[pick].sequential else lists[pick]
+                    steps += [(-gain, i) for gain in usable]
+            steps.sort()
+            gain = 0.0
+            for extra, (less, _) in enumerate(steps[:widest], 1):
+                gain -= less
+                rate = frame.rate(extra, drafting, gain)
+                if rate > best.rate:
+                    counts = [0] * len(offers)
+                    for _, i in steps[:extra]:
+                        counts[i] += 1
+                    best = _Plan(rate, extra, drafting, _choices(picked, counts))
+        return best
+
+    def _frame(self, tokens: int, sequences: int, answers: float, widest: int) -> _Frame:
+        widths = range(tokens, tokens + widest + 1)
+        flying = self._flying.values()
+        return _Frame(
+            answers=answers,
+            latency=[self._latency.estimate(n, sequences) for n in widths],
+            head=[self._head.estimate(n, sequences) for n in widths],
+            rest=[self._rest.estimate(n, sequences) for n in widths],
+            others_latency=max(
+                (self._latency.estimate(f.tokens, f.sequences) for f in flying), default=0.0
+            ),
+            others_head=sum(self._head.estimate(f.tokens, f.sequences) for f in flying),
+            others_rest=sum(self._rest.estimate(f.tokens, f.sequences) for f in flying),
+            others_answers=sum(f.answers for f in flying),
+        )
+
+    def _acceptance(self, key: str, grade: str, belief: float) -> Acceptance:
+        general = self._grades.get(grade)
+        if general is None:
+            general = self._grades[grade] = Acceptance(belief=belief, keep=0.98)
+        own = self._sequences.get(key)
+        if own is None:
+            return general
+        if grade not in own:
+            own[grade] = Acceptance(general)
+        return own[grade]
+
+
+def _choices(picked: list[int], counts: list[int]) -> list[Choice | None]:
+    return [Choice(p, c) if c else None for p, c in zip(picked, counts, strict=True)]
+
+
+def _kind(tokens: int, sequences: int) -> tuple[int, int]:
+    return width_class(tokens), sequences
