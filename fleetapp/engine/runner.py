@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, Protocol
 
 from fleetapp.engine import pipe
 from fleetapp.engine.executor.base import Executor
+from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.neighbours import Self
 from fleetapp.engine.pipe_io import PipeWriter, read_message
@@ -31,6 +32,7 @@ from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.transport import RingEvent
 from fleetapp.engine.verify import read_manifest, verify_files
+from fleetapp.engine.vocabulary import read_vocabulary
 from fleetapp.engine.worker import Grammars, Worker
 from fleetapp.errors import FleetError, Malformed, NotAMember, RunnerFailed
 from fleetapp.fleet.enrolment import Credentials
@@ -105,7 +107,14 @@ def load_openvino(
             manifest.architecture.chat_template,
             context=executor.info.max_context,
         )
-    return Engine(executor, None, text)
+    grammars = None
+    if manifest.last:
+        grammars = GrammarHost(
+            lambda: read_vocabulary(folder / "tokenizer"),
+            frozenset(manifest.architecture.eos_ids),
+            executor.info.vocab,
+        )
+    return Engine(executor, grammars, text)
 
 
 class Runner:

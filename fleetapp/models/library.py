@@ -63,6 +63,7 @@ log = logging.getLogger(__name__)
 MODEL_MANIFEST = "model.json"
 MODEL_SIGNATURE = "model.sig"
 MODEL_XML = "openvino_model.xml"
+DETOKENIZER = "openvino_detokenizer"
 _NO_ROOM = 1024 * 1024
 """Bytes of free space at which damaged output is the disk's fault."""
 LOCK_DEADLINE = 1800.0
@@ -370,6 +371,7 @@ class Library:
                 for name, stage in self.shards.stages().items()
                 if stage.model_digest == model_digest
                 and stage.layers == layers
+                and (not stage.last or _has_vocabulary(stage))  # older ones lack it
                 and self.shards.path(name) is not None
             ),
             None,
@@ -390,9 +392,11 @@ class Library:
                 "split", str(source / MODEL_XML), str(folder), layers.start, layers.stop
             )
             child.run(request, progress, watch=child.Watch(folder, "splitting", size))
-            if first:
+            if first or last:
                 make_folder(folder / TOKENIZER)
-                for path in sorted((source / TOKENIZER).iterdir()):
+                # The last stage needs the vocabulary only, for grammars.
+                wanted = "*" if first else f"{DETOKENIZER}.*"
+                for path in sorted((source / TOKENIZER).glob(wanted)):
                     link_or_copy(path, folder / TOKENIZER / path.name)
             progress(Progress("hashing", 0, size))
             stage = StageManifest(
@@ -412,3 +416,7 @@ class Library:
                 (folder / SIGNATURE).write_bytes(signature)
             self.shards.complete(folder, digest(payload), stage)
         return digest(payload)
+
+
+def _has_vocabulary(stage: StageManifest) -> bool:
+    return any(f.path.startswith(f"{TOKENIZER}/{DETOKENIZER}.") for f in stage.files)

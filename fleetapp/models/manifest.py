@@ -84,7 +84,9 @@ class StageManifest(msgspec.Struct, frozen=True):
     first: bool
     last: bool
     files: tuple[FileEntry, ...]
-    """``stage.xml``, ``stage.bin``; with ``first`` also the files under ``tokenizer/``."""
+    """``stage.xml``, ``stage.bin``; with ``first`` also all files under ``tokenizer/``, with
+    ``last`` those of the detokenizer, which hold the vocabulary.
+    """
 
     @property
     def size(self) -> int:

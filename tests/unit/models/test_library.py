@@ -14,6 +14,7 @@ import numpy as np
 import openvino_genai
 import pytest
 
+from fleetapp.engine.vocabulary import read_vocabulary
 from fleetapp.errors import (
     BadRequest,
     CannotSplit,
@@ -81,7 +82,18 @@ def test_a_first_stage_carries_its_tokenizer_and_chat_template(library: Library)
     assert ids.count(1) == 2, "control tokens are single ids"
     assert tokenizer.decode(ids, skip_special_tokens=False) == prompt
     assert stage.manifest.architecture.chat_template == tokenizer.chat_template
-    assert not (library.stage("llama", LayerRange(1, 3)).path / "tokenizer").exists()
+    assert not (library.stage("llama", LayerRange(1, 2)).path / "tokenizer").exists()
+
+
+def test_a_last_stage_carries_the_vocabulary(library: Library) -> None:
+    stage = library.stage("llama", LayerRange(1, 3))
+    carried = [f.path for f in stage.manifest.files if f.path.startswith("tokenizer/")]
+    assert carried == [f"tokenizer/openvino_detokenizer.{end}" for end in ("bin", "xml")]
+    tokenizer = openvino_genai.Tokenizer(os.fspath(library.folder("llama") / "tokenizer"))
+    vocabulary = read_vocabulary(stage.path / "tokenizer")
+    for text in ("Hello there, 日本!", "a  b\n\tc", "👩‍👩‍👧 é"):
+        ids = tokenizer.encode(text, add_special_tokens=False).input_ids.data[0].tolist()
+        assert b"".join(vocabulary.text(i) for i in ids).decode() == text
 
 
 def test_a_tokenizer_cuts_no_text_short(library: Library) -> None:
