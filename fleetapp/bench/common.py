@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, Final
 
@@ -85,6 +86,31 @@ def idlest_core() -> int:
     allowed: list[int] = process.cpu_affinity() or list(range(psutil.cpu_count() or 1))
     busy = psutil.cpu_percent(interval=0.5, percpu=True)
     return min(allowed, key=lambda core: busy[core] if core < len(busy) else 0.0)
+
+
+@contextmanager
+def aside(cores: Collection[int]) -> Iterator[None]:
+    """This process, and what it starts, stays off these cores if there are others.
+
+    Whoever asks sits at another PC, and so must not take time from the one that is measured.
+    """
+    process = psutil.Process()
+    allowed: list[int] = process.cpu_affinity() or []
+    others = [core for core in allowed if core not in cores]
+    if not others:
+        yield
+        return
+    process.cpu_affinity(others)
+    try:
+        yield
+    finally:
+        process.cpu_affinity(allowed)
+
+
+def cores_for(count: int) -> list[int]:
+    """A core for each of so many processes; some share one if there are too few."""
+    allowed: list[int] = psutil.Process().cpu_affinity() or list(range(psutil.cpu_count() or 1))
+    return [allowed[i % len(allowed)] for i in range(count)]
 
 
 def show(report: Report, *, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 import psutil
 
+from fleetapp.platform import current
 from fleetapp.types import Precision
 
 LLM_PIPELINE = "openvino-genai LLMPipeline"
@@ -33,8 +34,6 @@ class Job(msgspec.Struct, frozen=True):
     core: int
     """The process runs on this one."""
     device: str = "CPU"
-    texts: tuple[str, ...] = ()
-    """To encode; their ids come with the first line."""
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -55,15 +54,14 @@ class Served(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of output: what was encoded once loaded, then one per round."""
+    """One line of output: an empty one once loaded, then one per round."""
 
-    encoded: tuple[tuple[int, ...], ...] = ()
     seconds: float = 0.0
     """From the beginning of the round to its last token."""
     served: tuple[Served, ...] = ()
 
 
-def load(job: Job) -> tuple[Callable[[Round], Line], Callable[[str], list[int]]]:
+def load(job: Job) -> Callable[[Round], Line]:
     """From here on OpenVINO is in the process."""
     from fleetapp.engine.reference import BatchingReference, Reference  # noqa: PLC0415
 
@@ -81,7 +79,7 @@ def load(job: Job) -> tuple[Callable[[Round], Line], Callable[[str], list[int]]]
                 served=tuple(_served(g.tokens, g.times, began) for g in found),
             )
 
-        return one_by_one, alone.encode
+        return one_by_one
 
     batching = BatchingReference(folder, **options)  # type: ignore[arg-type]
 
@@ -94,7 +92,7 @@ def load(job: Job) -> tuple[Callable[[Round], Line], Callable[[str], list[int]]]
             served=tuple(_served(g.tokens, g.times, began) for g in found),
         )
 
-    return together, batching.encode
+    return together
 
 
 def _served(tokens: list[int], times: list[float], began: float) -> Served:
@@ -112,8 +110,9 @@ def main() -> int:
     """Entry of the process."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     psutil.Process().cpu_affinity([job.core])
-    serve, encode = load(job)
-    say(Line(encoded=tuple(tuple(encode(text)) for text in job.texts)))
+    current().lower_priority()  # as a runner does, or the comparison would be of priorities
+    serve = load(job)
+    say(Line())
     for line in sys.stdin.buffer:
         say(serve(msgspec.json.decode(line, type=Round)))
     return 0

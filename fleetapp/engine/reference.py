@@ -77,16 +77,12 @@ class BatchingReference:
         scheduler.enable_prefix_caching = False
         config = device_config(precision, device, threads)
         try:
-            self._tokenizer = openvino_genai.Tokenizer(str(model_dir / "tokenizer"))
+            tokenizer = openvino_genai.Tokenizer(str(model_dir / "tokenizer"))
             self._pipeline = openvino_genai.ContinuousBatchingPipeline(
-                str(model_dir), self._tokenizer, scheduler, device, **config
+                str(model_dir), tokenizer, scheduler, device, **config
             )
         except RuntimeError as e:
             raise CorruptModel(f"{model_dir} cannot be loaded by openvino-genai: {e}") from e
-
-    def encode(self, text: str) -> list[int]:
-        """Token ids of a raw prompt."""
-        return [int(t) for t in self._tokenizer.encode(text).input_ids.data[0]]
 
     def generate(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[Generated]:
         """All at once, greedy, end-of-sequence ignored; times as for ``Reference.generate``."""
