@@ -178,16 +178,23 @@ def verify(
         position: of the first token to choose.
 
     Returns:
-        The accepted drafts and one more token: what choosing one by one would have given.
+        The accepted drafts and one more token: what choosing one by one would have given. If
+        nothing can be chosen after some of the drafts, those alone: choosing one by one would
+        have given them, too, before it failed.
 
     Raises:
-        FleetError: as ``sample``.
+        FleetError: as ``sample``, if not even the first can be chosen.
         StaleFrame: as ``Context.rewind``.
     """
     context.rewind(position)
     chosen: list[Choice] = []
     for i, row in enumerate(logits):
-        choice = _choose(row, context, position + i)
+        try:
+            choice = _choose(row, context, position + i)
+        except FleetError:
+            if chosen:
+                break
+            raise
         context.push(choice.token)
         chosen.append(choice)
         if i == len(drafts) or choice.token != drafts[i]:

@@ -11,7 +11,7 @@ order in which they became ready; each frame takes from its front, which is why 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -79,21 +79,60 @@ class Chosen(msgspec.Struct, frozen=True):
     index: int
 
 
+class Verified(msgspec.Struct, frozen=True):
+    """Of the drafts that a sequence had in a frame, the first ``accepted`` were right."""
+
+    request_id: str
+    drafted: int
+    accepted: int
+
+
 class Completion(msgspec.Struct, frozen=True):
     """What came of one frame; ``lost`` names sequences whose answer is missing from it."""
 
     chosen: tuple[Chosen, ...]
     lost: tuple[str, ...]
+    verified: tuple[Verified, ...] = ()
+
+
+class Decode(msgspec.Struct, frozen=True):
+    """A sequence of the next frame that may carry drafts.
+
+    No more than ``room`` of them: with the token that follows them they exhaust its budget.
+    """
+
+    request_id: str
+    room: int
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """The next frame before drafts are added to it."""
+
+    tokens: int
+    sequences: int
+    answers: int
+    """Sequences that will get a token."""
+    room: int
+    """Drafts that the whole frame has room for."""
+    decodes: tuple[Decode, ...]
+
+
+Propose = Callable[[Batch], Mapping[str, tuple[int, ...]]]
+"""Drafts by request, within the rooms; asked just before a frame is sent."""
 
 
 @dataclass(slots=True)
 class _Sequence:
     request_id: str
     prompt: tuple[int, ...]
+    max_tokens: int
     blocks: int
     slot: int = -1
     generation: int = 0
     past: int = 0
+    """Positions computed, drafts that wait to be verified not counted."""
+    drafts: tuple[int, ...] = ()
+    """Those in its frame."""
     next_token: int = -1
     answered: int = 0
     step: int = -1
@@ -166,10 +205,14 @@ class Scheduler:
             raise NoCapacity(
                 f"{len(self._waiting)} requests are waiting already.", remedy="Try again later."
             )
-        self._waiting[request_id] = _Sequence(request_id, prompt, blocks)
+        self._waiting[request_id] = _Sequence(request_id, prompt, max_tokens, blocks)
 
-    def next_frame(self) -> Frame | None:
-        """The next frame to send, or None while nothing can be sent."""
+    def next_frame(self, propose: Propose | None = None) -> Frame | None:
+        """The next frame to send, or None while nothing can be sent.
+
+        Args:
+            propose: drafts for its decodes; none if left out.
+        """
         spare = self.limits.frames - len(self._in_flight)
         if spare < 1:
             return None
@@ -177,6 +220,7 @@ class Scheduler:
         picks = self._pick(spare)
         if not picks:
             return None  # nothing was admitted either: the first one ready is always picked
+        proposed = self._proposed(picks, propose) if propose is not None else {}
         self._step += 1
         segments: list[Segment] = []
         tokens: list[int] = []
@@ -184,10 +228,13 @@ class Scheduler:
             prefill = seq.past < len(seq.prompt)
             if prefill:
                 tokens += seq.prompt[seq.past : seq.past + count]
+                seq.drafts = ()
             else:
-                tokens.append(seq.next_token)
+                seq.drafts = proposed.get(seq.request_id, ())
+                tokens += (seq.next_token, *seq.drafts)
             sample = seq.past + count >= len(seq.prompt)
-            segments.append(Segment(seq.slot, seq.generation, seq.past, count, sample))
+            width = count + len(seq.drafts)
+            segments.append(Segment(seq.slot, seq.generation, seq.past, width, sample, seq.drafts))
             seq.past += count
             seq.step = self._step
             del self._ready[seq.request_id]
@@ -202,30 +249,40 @@ class Scheduler:
         Args:
             step: of the frame.
             tokens: those of sequences that have ended meanwhile are ignored; a sequence that
-                should have got one for its next position and did not is reported as lost.
+                should have got one for its next position and did not is reported as lost. After
+                drafts there are several, of consecutive positions: those that were right, then
+                one more.
 
         Raises:
             StaleFrame: no such step is in flight; nothing changes.
         """
         if step not in self._in_flight:
             raise StaleFrame(f"Step {step} is not in flight.")
-        answers = {(t.slot, t.generation): t for t in tokens}
+        answers: dict[tuple[int, int], list[SampledToken]] = {}
+        for token in tokens:
+            answers.setdefault((token.slot, token.generation), []).append(token)
         chosen: list[Chosen] = []
         lost: list[str] = []
+        verified: list[Verified] = []
         for seq in self._in_flight.pop(step).sequences:
             if seq.step != step:
                 continue  # ended meanwhile
             seq.step = -1
             if seq.past >= len(seq.prompt):
-                answer = answers.get((seq.slot, seq.generation))
-                if answer is None or answer.position != seq.past:
+                answer = answers.get((seq.slot, seq.generation), [])
+                if not _fits(seq, answer):
                     lost.append(seq.request_id)
                     continue
-                chosen.append(Chosen(seq.request_id, answer.token, seq.answered))
-                seq.next_token = answer.token
-                seq.answered += 1
+                chosen += [
+                    Chosen(seq.request_id, t.token, seq.answered + i) for i, t in enumerate(answer)
+                ]
+                if seq.drafts:
+                    verified.append(Verified(seq.request_id, len(seq.drafts), _right(seq, answer)))
+                seq.next_token = answer[-1].token
+                seq.answered += len(answer)
+                seq.past += len(answer) - 1
             self._ready[seq.request_id] = seq
-        return Completion(tuple(chosen), tuple(lost))
+        return Completion(tuple(chosen), tuple(lost), tuple(verified))
 
     def drop(self, step: int, slot: int) -> str | None:
         """A stage could not go on with one segment of a frame.
@@ -262,6 +319,26 @@ class Scheduler:
         self._free_slots.append(seq.slot)
         self._free_blocks += seq.blocks
         return Closed(seq.slot, seq.generation)
+
+    def _proposed(
+        self, picks: list[tuple[_Sequence, int]], propose: Propose
+    ) -> Mapping[str, tuple[int, ...]]:
+        decodes = tuple(
+            Decode(seq.request_id, seq.max_tokens - seq.answered - 1)
+            for seq, _ in picks
+            if seq.past >= len(seq.prompt)
+        )
+        if not decodes:
+            return {}
+        tokens = sum(count for _, count in picks)
+        batch = Batch(
+            tokens=tokens,
+            sequences=len(picks),
+            answers=sum(seq.past + count >= len(seq.prompt) for seq, count in picks),
+            room=max(0, self.limits.frame_tokens - tokens),
+            decodes=decodes,
+        )
+        return propose(batch)
 
     def _admit(self) -> tuple[Opened, ...]:
         """Strictly in order: a large request at the front is not overtaken for ever."""
@@ -302,3 +379,18 @@ class Scheduler:
                 room -= count
                 picks.append((seq, count))
         return picks
+
+
+def _fits(seq: _Sequence, answer: list[SampledToken]) -> bool:
+    """Whether an answer is one that its frame could get."""
+    return 1 <= len(answer) <= 1 + len(seq.drafts) and all(
+        t.position == seq.past + i and (i == 0 or answer[i - 1].token == seq.drafts[i - 1])
+        for i, t in enumerate(answer)
+    )
+
+
+def _right(seq: _Sequence, answer: list[SampledToken]) -> int:
+    """Drafts that were accepted. An answer may also end with one of them: after it the last
+    stage could choose nothing.
+    """
+    return sum(t.token == draft for t, draft in zip(answer, seq.drafts, strict=False))

@@ -77,8 +77,8 @@ class Executor(Protocol):
 
         Returns:
             Hidden states ``[T, hidden]``, or on a last stage logits ``[n, vocab]`` of the last
-            position of each segment with ``sample`` set, in order. The array is valid until the
-            next call.
+            ``1 + len(drafts)`` positions of each segment with ``sample`` set, in order.
+            The array is valid until the next call.
         """
         ...
 

@@ -274,7 +274,7 @@ class PagedExecutor:
         for segment in segments:
             at += segment.count
             if segment.sample:
-                rows.append(at - 1)
+                rows += range(at - 1 - len(segment.drafts), at)
         if self._rows is not None:
             # One row although none is wanted: an empty product is not worth a second kind of
             # graph execution, and one row is a thousandth of a prefill's work.
