@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from fleetapp.engine.pipe import Delta, Finished, Generate
+from fleetapp.engine.logprobs import Reporter
+from fleetapp.engine.pipe import Delta, Finished, Generate, TokenLogprob
+from fleetapp.engine.scheduler import Chosen
 from fleetapp.engine.steplog import Account
 from fleetapp.engine.text import StopMatcher, StreamDecoder
 from fleetapp.errors import BadRequest, ContextTooLong, FleetError
 from fleetapp.types import FinishReason, SamplingParams, Timings, Usage
 
 DEFAULT_MAX_TOKENS = 2048
+MAX_LOGPROBS = 20
+"""As many alternatives as OpenAI reports at most."""
 
 
 def check_sampling(params: SamplingParams) -> None:
@@ -29,6 +33,11 @@ def check_sampling(params: SamplingParams) -> None:
         (not 0 < params.top_p <= 1, "top_p", "above 0 and at most 1"),
         (params.top_k < 0, "top_k", "0 or more"),
         (params.max_tokens < 0, "max_tokens", "at least 1"),
+        (not 0 <= params.min_p <= 1, "min_p", "from 0 to 1"),
+        (not 0 < params.repetition_penalty <= 10, "repetition_penalty", "above 0 and at most 10"),
+        (not -2 <= params.presence_penalty <= 2, "presence_penalty", "from -2 to 2"),
+        (not -2 <= params.frequency_penalty <= 2, "frequency_penalty", "from -2 to 2"),
+        (not 0 <= (params.logprobs or 0) <= MAX_LOGPROBS, "logprobs", f"0 to {MAX_LOGPROBS}"),
     )
     for wrong, name, want in problems:
         if wrong:
@@ -78,6 +87,12 @@ class Answer:
     cached_tokens: int = 0
     drafted: int = 0
     accepted: int = 0
+    seed: int = 0
+    prompt: tuple[int, ...] = ()
+    """Kept, like ``said``, where choosing a token takes the tokens before it."""
+    said: list[int] = field(default_factory=list)
+    reporter: Reporter | None = None
+    """If log probabilities were asked for."""
     unsaid: list[int] = field(default_factory=list)
     """Committed tokens whose text has not been looked at."""
     unsent: list[int] = field(default_factory=list)
@@ -88,21 +103,28 @@ class Answer:
         """As the agent calls it."""
         return self.request.request_id
 
-    def commit(self, token: int, now: float, *, silent: bool) -> None:
+    def commit(self, chosen: Chosen, now: float, *, silent: bool) -> None:
         """A token was chosen; ``silent`` ones (end of sequence) have no text."""
+        token = chosen.token
         self.tokens += 1
         self.last = now
         if self.first is None:
             self.first = now
         self.unsent.append(token)
+        if self.request.sampling.needs_history:
+            self.said.append(token)
         if not silent:
             self.unsaid.append(token)
+            if self.reporter is not None and chosen.logprob is not None:
+                self.reporter.take(token, chosen.logprob, chosen.top)
 
     def say(self) -> Delta | None:
         """The text that has become safe to show since the last call, if any."""
         text = "".join([self.stops.push(self.decoder.push(t)) for t in self.unsaid])
         self.unsaid.clear()
-        return self._delta(text) if text else None
+        if not text:
+            return None
+        return self._delta(text, self.reporter.show(text) if self.reporter else ())
 
     def last_words(self) -> Delta | None:
         """Everything still held back; the end of the answer."""
@@ -111,11 +133,14 @@ class Answer:
         parts.append(self.stops.push(self.decoder.flush()))
         parts.append(self.stops.flush())
         text = "".join(parts)
-        return self._delta(text) if text or self.unsent else None
+        reports: tuple[TokenLogprob, ...] = ()
+        if self.reporter is not None:
+            reports = self.reporter.finish(text, cut=self.stops.stopped)
+        return self._delta(text, reports) if text or self.unsent or reports else None
 
-    def _delta(self, text: str) -> Delta:
+    def _delta(self, text: str, reports: tuple[TokenLogprob, ...]) -> Delta:
         ids, self.unsent = tuple(self.unsent), []
-        return Delta(self.request_id, text, ids)
+        return Delta(self.request_id, text, ids, reports)
 
     def finished(
         self, reason: FinishReason, now: float, error: FleetError | None = None

@@ -251,9 +251,16 @@ class Head:
         for opened in frame.opened:
             if self._chain is not chain:
                 return False
-            sampling = self._requests.admitted(opened)
+            told = self._requests.admitted(opened)
             self._log.opened(opened.request_id, opened.slot)
-            opening = Open(chain.link.epoch, opened.slot, opened.generation, sampling)
+            opening = Open(
+                epoch=chain.link.epoch,
+                slot=opened.slot,
+                generation=opened.generation,
+                sampling=told.sampling,
+                history=told.history,
+                answered=told.answered,
+            )
             self._worker.open(opening)
             self._send(opening)
         if self._chain is chain:

@@ -152,12 +152,33 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
     prompt_tokens: int
 
 
+class Alternative(msgspec.Struct, frozen=True, array_like=True):
+    """A token that might have been chosen; ``text`` is its bytes, which may end in a character."""
+
+    token: int
+    logprob: float
+    text: bytes
+
+
+class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
+    """A chosen token, and the likeliest ones, best first."""
+
+    token: int
+    logprob: float
+    text: bytes
+    top: tuple[Alternative, ...] = ()
+
+
 class Delta(msgspec.Struct, frozen=True, tag="delta"):
     """Text that is safe to show, and the token ids committed since the last message."""
 
     request_id: str
     text: str
     token_ids: tuple[int, ...]
+    logprobs: tuple[TokenLogprob, ...] = ()
+    """Of tokens whose text begins up to the end of ``text``, if asked for; the token that ends an
+    answer has none.
+    """
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

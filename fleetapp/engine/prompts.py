@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fleetapp.engine import grammar
 from fleetapp.engine.pipe import ChatMessage, Generate
 from fleetapp.engine.text import StreamDecoder, as_fleet_error
+from fleetapp.engine.vocabulary import Vocabulary
 from fleetapp.errors import BadRequest, FleetError
+from fleetapp.types import SamplingParams
 
 
 class TextHost(Protocol):
@@ -26,6 +29,10 @@ class TextHost(Protocol):
 
     def stream(self) -> StreamDecoder:
         """A decoder for one answer."""
+        ...
+
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of every token; reading them the first time takes a while."""
         ...
 
 
@@ -69,12 +76,30 @@ class Prompts:
         while (job := self._jobs.get()) is not None:
             ticket, request = job
             try:
+                check_sampling(request.sampling, self._text, self._vocab)
                 ids = prompt_ids(request, self._text, self._vocab)
                 self._post(Prepared(request.request_id, ticket, ids))
             # The boundary to native tokenizer code: whatever it throws ends this request only.
             except Exception as exc:  # noqa: BLE001
                 error = as_fleet_error(exc, "Reading the prompt")
                 self._post(Prepared(request.request_id, ticket, error=error))
+
+
+def check_sampling(params: SamplingParams, text: TextHost, vocab: int) -> None:
+    """Refuse what a sampler cannot follow, as far as telling takes the vocabulary or time.
+
+    Raises:
+        BadRequest: names the field, or what is wrong with the grammar.
+    """
+    for name, ids in (("logit_bias", [i for i, _ in params.logit_bias]), ("stop", params.stop_ids)):
+        if any(not 0 <= i < vocab for i in ids):
+            raise BadRequest(
+                f"A token id of {name} lies outside of this model's vocabulary of {vocab}."
+            )
+    if params.grammar is not None:
+        grammar.check(params.grammar)
+    if params.logprobs is not None:
+        text.vocabulary()  # read now, so that the running batch need not wait for it
 
 
 def prompt_ids(request: Generate, text: TextHost, vocab: int) -> tuple[int, ...]:

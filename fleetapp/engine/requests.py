@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from fleetapp.engine import pipe
 from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusal
+from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.scheduler import Closed, Completion, Opened, Scheduler
 from fleetapp.engine.steplog import Ended
@@ -20,6 +21,15 @@ from fleetapp.types import FinishReason, SamplingParams
 log = logging.getLogger("fleetapp.engine.head")
 
 MAX_REQUESTS: Final = 512
+
+
+class Admitted(NamedTuple):
+    """What ``Open`` tells of a request besides its slot."""
+
+    sampling: SamplingParams
+    """With a seed, which stays the same when a request is admitted again."""
+    history: tuple[int, ...]
+    answered: int
 
 
 class Requests:
@@ -110,6 +120,10 @@ class Requests:
             if event.error is not None:
                 raise event.error
             answer.prompt_tokens = len(event.ids)
+            if answer.request.sampling.needs_history:
+                answer.prompt = event.ids
+            if answer.request.sampling.logprobs is not None:
+                answer.reporter = Reporter(self._text.vocabulary())
             asked = answer.request.sampling.max_tokens
             answer.budget = answer_budget(len(event.ids), asked, self._context)
             self._scheduler.add(request_id, event.ids, answer.budget)
@@ -130,14 +144,18 @@ class Requests:
         if answer is not None:
             self._end(answer, "error", error)
 
-    def admitted(self, opened: Opened) -> SamplingParams:
-        """A request got its slot; returns its settings with a seed."""
+    def admitted(self, opened: Opened) -> Admitted:
+        """A request got its slot, for the first time or again; what the last stage must know."""
         answer = self._answers[opened.request_id]
-        answer.admitted = self._clock()
         sampling = answer.request.sampling
-        seed = self._entropy() if sampling.seed is None else sampling.seed
+        if answer.admitted is None:
+            answer.admitted = self._clock()
+            answer.seed = self._entropy() if sampling.seed is None else sampling.seed
         # The last stage needs nothing of how an answer ends.
-        return msgspec.structs.replace(sampling, seed=seed, stop=(), max_tokens=answer.budget)
+        sampling = msgspec.structs.replace(
+            sampling, seed=answer.seed, stop=(), stop_ids=(), max_tokens=answer.budget
+        )
+        return Admitted(sampling, (*answer.prompt, *answer.said), len(answer.said))
 
     def spent(self, record: pipe.StepRecord) -> None:
         """A step took its time; call it before ``completed``."""
@@ -153,13 +171,16 @@ class Requests:
             answer = self._answers.get(chosen.request_id)
             if answer is None:
                 continue  # giving back another's slot found the chain broken
-            ends = chosen.token in self._eos and not answer.request.sampling.ignore_eos
-            answer.commit(chosen.token, now, silent=ends)
+            sampling = answer.request.sampling
+            ends = chosen.token in sampling.stop_ids or (
+                chosen.token in self._eos and not sampling.ignore_eos
+            )
+            answer.commit(chosen, now, silent=ends)
             if ends:
                 self._end(answer, "stop")
             elif answer.tokens >= answer.budget:
                 self._end(answer, "length")
-            elif answer.request.sampling.stop:
+            elif sampling.stop:
                 self._say(answer)
             else:
                 self._talkative[chosen.request_id] = answer

@@ -77,6 +77,8 @@ class Chosen(msgspec.Struct, frozen=True):
     request_id: str
     token: int
     index: int
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -274,7 +276,8 @@ class Scheduler:
                     lost.append(seq.request_id)
                     continue
                 chosen += [
-                    Chosen(seq.request_id, t.token, seq.answered + i) for i, t in enumerate(answer)
+                    Chosen(seq.request_id, t.token, seq.answered + i, t.logprob, t.top)
+                    for i, t in enumerate(answer)
                 ]
                 if seq.drafts:
                     verified.append(Verified(seq.request_id, len(seq.drafts), _right(seq, answer)))

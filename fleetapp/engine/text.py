@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from fleetapp.engine.pipe import ChatMessage
+from fleetapp.engine.vocabulary import Vocabulary, read_vocabulary
 from fleetapp.errors import (
     BadRequest,
     ContextTooLong,
@@ -201,6 +203,7 @@ class TokenizerHost:
     def __init__(self, folder: Path, chat_template: str | None, *, context: int) -> None:
         import openvino_genai  # noqa: PLC0415 (slow, and only a head needs it)
 
+        self._folder = folder
         self._encoding = threading.Lock()
         self._decoding = threading.Lock()
         self._limit: int | None = None
@@ -290,6 +293,18 @@ class TokenizerHost:
         """Text of all ids at once, special tokens left out."""
         with self._decoding:
             return str(self._decoder.decode(ids, skip_special_tokens=True))
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return read_vocabulary(self._folder)
+
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of every token.
+
+        Raises:
+            Unsupported: this tokenizer does not tell.
+        """
+        return self._vocabulary
 
     def stream(self) -> StreamDecoder:
         """A decoder for one answer."""

@@ -32,6 +32,10 @@ class Vocabulary:
     tokens: tuple[bytes, ...]
     special: frozenset[int]
 
+    def name(self, token: int) -> bytes:
+        """What a token is called in a report: its bytes, of special ones their name."""
+        return self.tokens[token] if 0 <= token < len(self.tokens) else b""
+
     def text(self, token: int) -> bytes:
         """What a token adds to the answer; nothing for special and unknown ones."""
         if token in self.special or not 0 <= token < len(self.tokens):

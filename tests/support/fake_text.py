@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fleetapp.engine.pipe import ChatMessage
 from fleetapp.engine.text import StreamDecoder
+from fleetapp.engine.vocabulary import Vocabulary
 from fleetapp.errors import BadRequest
 
 
@@ -17,6 +18,12 @@ def decode_bytes(ids: Sequence[int]) -> str:
 def decode_bytes_replacing(ids: Sequence[int]) -> str:
     """The other kind of detokenizer: U+FFFD for what is incomplete or invalid."""
     return bytes(i for i in ids if i < 256).decode("utf-8", "replace")
+
+
+VOCABULARY = Vocabulary(
+    (*(bytes([i]) for i in range(256)), *(f"<{i}>".encode() for i in range(256, 300))),
+    frozenset(range(256, 300)),
+)
 
 
 class ByteText:
@@ -32,3 +39,6 @@ class ByteText:
 
     def stream(self) -> StreamDecoder:
         return StreamDecoder(decode_bytes)
+
+    def vocabulary(self) -> Vocabulary:
+        return VOCABULARY
