@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from fleetapp.bench.common import Progress, summary
+from fleetapp.bench.common import summary
 from fleetapp.bench.prompts import PROMPTS
 from fleetapp.bench.runners import Answer, Layout, RunnerRing
 from fleetapp.engine.genai_child import Line
@@ -20,7 +20,6 @@ from fleetapp.models.progress import silent
 from fleetapp.types import LayerRange, ModelId
 
 Ids = tuple[int, ...]
-Way = Callable[[Sequence[Ids]], "Measured"]
 ANSWER_SECONDS: Final = 300.0
 _FIRST_SALT: Final = 1000
 """Ordinary words; ids below are special in some vocabularies."""
@@ -89,48 +88,62 @@ def ask_all(
     return Measured.of([r.head.answer(i, ANSWER_SECONDS) for r, i in asked], began)
 
 
+@dataclass(frozen=True)
+class Case:
+    """A way to be served, and how many ask at once."""
+
+    way: str
+    users: int
+
+    def __str__(self) -> str:
+        return f"{self.way}, {self.users} at once"
+
+
+Found = Mapping[Case, Sequence[Measured]]
+
+
 def alternate(
-    ways: Mapping[str, Way],
-    prompts: Callable[[int], Sequence[Ids]],
+    cases: Mapping[Case, Callable[[int], Measured]],
     *,
     rounds: int,
     warmups: int,
     progress: Callable[[str], None],
-) -> dict[str, list[Measured]]:
-    """Every way in every round, each with the same prompts; who begins changes every round.
+) -> dict[Case, list[Measured]]:
+    """Every case in every round; who begins changes every round.
 
     Args:
-        ways: by name.
-        prompts: of a round, counted from 0.
+        cases: what to do in a round, counted from 0.
         rounds: measured ones.
         warmups: rounds before that whose figures are thrown away.
-        progress: told which round it is.
+        progress: told what is done now.
     """
-    found: dict[str, list[Measured]] = {name: [] for name in ways}
-    order = list(ways)
+    found: dict[Case, list[Measured]] = {case: [] for case in cases}
+    order = list(cases)
     for number in range(warmups + rounds):
         kept = number - warmups + 1
-        progress(f"round {kept} of {rounds}" if kept > 0 else "warming up")
-        for name in order:
-            measured = ways[name](prompts(number))
+        what = f"round {kept} of {rounds}" if kept > 0 else "warming up"
+        for case in order:
+            progress(f"{what}: {case}")
+            measured = cases[case](number)
             if kept > 0:
-                found[name].append(measured)
+                found[case].append(measured)
         order.append(order.pop(0))
     return found
 
 
-def ratios(found: Mapping[str, Sequence[Measured]], way: str, reference: str) -> list[float]:
-    """Aggregate speed of a way over another's, round by round: slow drift cancels."""
-    return [a.rate / b.rate for a, b in zip(found[way], found[reference], strict=True)]
+def ratio(found: Found, case: Case, reference: Case) -> float:
+    """Aggregate speed of a case over another's, round by round: slow drift cancels. The median."""
+    pairs = zip(found[case], found[reference], strict=True)
+    return statistics.median(a.rate / b.rate for a, b in pairs)
 
 
-def row(way: str, users: int, rounds: Sequence[Measured]) -> dict[str, Any]:
+def row(case: Case, rounds: Sequence[Measured]) -> dict[str, Any]:
     """A line of the table: aggregate speed with its spread, and what a user waits for."""
     first = [s for r in rounds for s in r.first]
     gaps = [s for r in rounds for s in r.gaps]
     return {
-        "way": way,
-        "users": users,
+        "way": case.way,
+        "users": case.users,
         **{f"tok/s {k}": v for k, v in summary([r.rate for r in rounds]).items()},
         "ttft ms p50": _ms(first, 50),
         "ttft ms p95": _ms(first, 95),
@@ -170,6 +183,17 @@ class Prompts:
         kinds = len(self._ids)
         return [(self.salt(), *self._ids[n % kinds]) for n in range(users)]
 
+    def rounds(self, users: int) -> Callable[[int], list[Ids]]:
+        """The prompts of a round, the same however often they are asked for."""
+        made: dict[int, list[Ids]] = {}
+
+        def of_round(number: int) -> list[Ids]:
+            if number not in made:
+                made[number] = self.take(users)
+            return made[number]
+
+        return of_round
+
     def kind(self, name: str) -> Ids:
         """One kind of prompt."""
         return (self.salt(), *self._ids[list(PROMPTS).index(name)])
@@ -193,8 +217,3 @@ def layout(library: Library, model: str, bounds: Sequence[int]) -> Layout:
     return Layout(
         tuple(f.path for f in folders), tuple(bounds[:-1]), folders[0].manifest.model_digest
     )
-
-
-def say_under(progress: Progress, what: str) -> Callable[[str], None]:
-    """Progress with a heading."""
-    return lambda text: progress(f"{what}: {text}")

@@ -7,9 +7,8 @@ one user.
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, Final, Literal
 
 from fleetapp.bench import common, rounds
 from fleetapp.bench.child import Conversation
-from fleetapp.bench.rounds import Ids, Measured, Prompts, Way
+from fleetapp.bench.rounds import Case, Ids, Measured, Prompts
 from fleetapp.bench.runners import RunnerRing
 from fleetapp.engine import genai_child
 from fleetapp.engine.genai_child import CONTINUOUS_BATCHING, LLM_PIPELINE, Job, Line, Round
@@ -75,35 +74,28 @@ def run(
         ours.link()
         prompts = Prompts(ours.layout.folders[0] / "tokenizer", architecture.context_length)
 
-        def genai(kind: Literal["llm", "batching"]) -> Way:
+        def genai(kind: Literal["llm", "batching"]) -> Conversation[Line]:
             job = Job(str(library.folder(model)), kind, precision, core, device)
-            talk = stack.enter_context(
-                Conversation(genai_child.__name__, job, Line, deadline=_DEADLINE)
-            )
-            return lambda ids: Measured.of_line(talk.ask(Round(tuple(ids), effort.tokens)))
+            talk = Conversation(genai_child.__name__, job, Line, deadline=_DEADLINE)
+            return stack.enter_context(talk)
 
-        ways: dict[str, Way] = {
-            OURS: lambda ids: rounds.ask_all([ours], ids, effort.tokens),
-            CONTINUOUS_BATCHING: genai("batching"),
-        }
-        alone = {**ways, LLM_PIPELINE: genai("llm")}
-        found = {
-            users: rounds.alternate(
-                alone if users == 1 else ways,
-                fresh(prompts, users),
-                rounds=effort.rounds,
-                warmups=effort.warmups,
-                progress=rounds.say_under(progress, f"{users} at once"),
-            )
-            for users in effort.users
-        }
+        batching, llm = genai("batching"), genai("llm")
+        cases: dict[Case, Callable[[int], Measured]] = {}
+        for users in effort.users:
+            ids = prompts.rounds(users)
+            cases[Case(OURS, users)] = _ours(ours, ids, effort.tokens)
+            cases[Case(CONTINUOUS_BATCHING, users)] = _theirs(batching, ids, effort.tokens)
+            if users == 1:
+                cases[Case(LLM_PIPELINE, users)] = _theirs(llm, ids, effort.tokens)
+        found = rounds.alternate(
+            cases, rounds=effort.rounds, warmups=effort.warmups, progress=progress
+        )
     rows: list[dict[str, Any]] = []
-    for users, by_way in found.items():
-        for way, measured in by_way.items():
-            ratio = statistics.median(rounds.ratios(by_way, OURS, way))
-            rows.append({**rounds.row(way, users, measured), "ours_over_it": round(ratio, 3)})
-    eight = statistics.median(rounds.ratios(found[8], OURS, CONTINUOUS_BATCHING))
-    one = statistics.median(rounds.ratios(found[1], OURS, LLM_PIPELINE))
+    for case, measured in found.items():
+        over = round(rounds.ratio(found, Case(OURS, case.users), case), 3)
+        rows.append({**rounds.row(case, measured), "ours_over_it": over})
+    eight = rounds.ratio(found, Case(OURS, 8), Case(CONTINUOUS_BATCHING, 8))
+    one = rounds.ratio(found, Case(OURS, 1), Case(LLM_PIPELINE, 1))
     checks = (
         common.at_least("users8_vs_genai_cb", eight, BATCHING_TARGET),
         common.at_least("users1_vs_llmpipeline", one, ALONE_TARGET),
@@ -111,13 +103,13 @@ def run(
     return common.Report("users", common.machine(cores_used=1), tuple(rows), checks)
 
 
-def fresh(prompts: Prompts, users: int) -> Callable[[int], Sequence[Ids]]:
-    """The prompts of a round, the same however often they are asked for."""
-    made: dict[int, list[Ids]] = {}
+def _ours(
+    ring: RunnerRing, ids: Callable[[int], list[Ids]], tokens: int
+) -> Callable[[int], Measured]:
+    return lambda number: rounds.ask_all([ring], ids(number), tokens)
 
-    def of_round(number: int) -> Sequence[Ids]:
-        if number not in made:
-            made[number] = prompts.take(users)
-        return made[number]
 
-    return of_round
+def _theirs(
+    talk: Conversation[Line], ids: Callable[[int], list[Ids]], tokens: int
+) -> Callable[[int], Measured]:
+    return lambda number: Measured.of_line(talk.ask(Round(tuple(ids(number)), tokens)))
