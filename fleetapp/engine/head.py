@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from fleetapp.engine import pipe
+from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.neighbours import after, name_of_next, next_stage
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.requests import Requests, broken_by
@@ -80,6 +81,7 @@ class Head:
         eos: every id that ends an answer.
         step_deadline: seconds without any answer from the ring after which it is broken.
         slots: the most requests in one running batch.
+        speculator: proposes drafts; none if left out.
         clock: monotonic seconds.
         entropy: draws a seed for requests that bring none.
     """
@@ -95,6 +97,7 @@ class Head:
         eos: frozenset[int],
         step_deadline: float,
         slots: int = 32,
+        speculator: Speculator | None = None,
         clock: Callable[[], float] = time.monotonic,
         entropy: Callable[[], int] = _draw_seed,
     ) -> None:
@@ -108,8 +111,16 @@ class Head:
         self._chain: _Chain | None = None
         self._generation = 0
         self._log = StepLog()
+        self._speculator = speculator or Speculator()
         self._requests = Requests(
-            text, submit, out, self._give_back, eos=eos, clock=clock, entropy=entropy
+            text,
+            submit,
+            out,
+            self._give_back,
+            eos=eos,
+            speculator=self._speculator,
+            clock=clock,
+            entropy=entropy,
         )
 
     def handle(self, event: pipe.ToRunner | RingEvent | Prepared) -> None:
@@ -148,13 +159,13 @@ class Head:
         queue must not be counted as missing.
 
         Returns:
-            Whether there may be another frame to begin at once.
+            Whether there may be more to do at once.
         """
         if self._chain is not None and not self._chain.alone:
             self._watch(self._chain)
         busy = self._chain is not None and self._launch_next(self._chain)
         self._requests.say()
-        return busy
+        return busy or self._speculator.idle()
 
     def wait_seconds(self) -> float | None:
         """How long ``pump`` need not be called if no event comes."""
@@ -184,6 +195,7 @@ class Head:
         )
         scheduler = Scheduler(limits, first_generation=self._generation)
         self._forming = None
+        self._speculator.relinked()
         self._chain = _Chain(link, scheduler, self._clock())
         self._requests.serve(scheduler, min(info.max_context, limits.tokens))
         self._out(pipe.Linked(link.epoch))
@@ -195,6 +207,7 @@ class Head:
         self._chain = self._forming = None
         self._requests.shut(reason)
         self._log.reset()
+        self._speculator.reset()
         self._worker.reset(0, 0)
 
     def _break(self, chain: _Chain, error: FleetError, stage: int, device: str) -> None:
@@ -245,7 +258,8 @@ class Head:
     def _launch_next(self, chain: _Chain) -> bool:
         if self._chain is not chain:
             return False
-        frame = chain.scheduler.next_frame()
+        speculator = self._speculator
+        frame = chain.scheduler.next_frame(speculator.propose if speculator.on else None)
         if frame is None:
             return False
         for opened in frame.opened:
@@ -271,6 +285,7 @@ class Head:
         ids = np.array(frame.tokens, dtype=np.int64)
         owed = chain.owes
         self._log.launched(frame.step, frame.segments)
+        self._speculator.launched(frame)
         try:
             outcome = self._worker.step(frame.step, frame.segments, ids)
         except FleetError as exc:
@@ -317,6 +332,8 @@ class Head:
             return
         chain.answered = self._clock()
         record = self._log.completed(frame.epoch, frame.step, frame.timings, at)
+        self._speculator.answered(frame.step, record)
+        self._speculator.completed(completion)
         if record is not None:
             self._requests.spent(record)
         self._requests.completed(completion)
@@ -326,6 +343,7 @@ class Head:
         request_id = chain.scheduler.drop(fault.step, fault.slot)
         if fault.step not in chain.scheduler.in_flight:
             self._log.dropped(fault.step)
+            self._speculator.answered(fault.step, None)
         if request_id is not None:
             self._requests.fail(request_id, from_code(fault.code, fault.message))
 

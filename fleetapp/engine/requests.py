@@ -10,6 +10,7 @@ import msgspec
 
 from fleetapp.engine import pipe
 from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusal
+from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.scheduler import Closed, Completion, Opened, Scheduler
@@ -41,6 +42,7 @@ class Requests:
         out: writes to the agent.
         close: called when a request gives its slot back.
         eos: every id that ends an answer.
+        speculator: hears of every request that is going to run, and of its end.
         clock: monotonic seconds.
         entropy: draws a seed for requests that bring none.
     """
@@ -53,6 +55,7 @@ class Requests:
         close: Callable[[Closed], None],
         *,
         eos: frozenset[int],
+        speculator: Speculator,
         clock: Callable[[], float],
         entropy: Callable[[], int],
     ) -> None:
@@ -61,6 +64,7 @@ class Requests:
         self._out = out
         self._close = close
         self._eos = eos
+        self._speculator = speculator
         self._clock = clock
         self._entropy = entropy
         self._tickets = 0
@@ -127,6 +131,7 @@ class Requests:
             asked = answer.request.sampling.max_tokens
             answer.budget = answer_budget(len(event.ids), asked, self._context)
             self._scheduler.add(request_id, event.ids, answer.budget)
+            self._speculator.opened(request_id, event.ids)
         except FleetError as exc:
             self._end(answer, "error", exc)
             return
@@ -167,6 +172,10 @@ class Requests:
     def completed(self, completion: Completion) -> None:
         """Take the tokens of one frame; requests that reached their end do so now."""
         now = self._clock()
+        for verified in completion.verified:
+            if (answer := self._answers.get(verified.request_id)) is not None:
+                answer.drafted += verified.drafted
+                answer.accepted += verified.accepted
         for chosen in completion.chosen:
             answer = self._answers.get(chosen.request_id)
             if answer is None:
@@ -207,6 +216,7 @@ class Requests:
         """Exactly once per request: forget it, give its slot back, say the rest and Finished."""
         del self._answers[answer.request_id]
         self._talkative.pop(answer.request_id, None)
+        self._speculator.closed(answer.request_id)
         if self._scheduler is not None:
             closed = self._scheduler.finish(answer.request_id)
             if closed is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class Acceptance:
     """The chance that a draft is right if all before it were, for each position.
@@ -67,26 +65,22 @@ class Acceptance:
 
 
 class Tally:
-    """Plain counts since the start, for people."""
+    """Plain counts since the start, for people.
+
+    Attributes:
+        drafted: drafts sent, by position after the last committed token.
+        accepted: those of them that were right.
+    """
 
     def __init__(self) -> None:
-        self.drafted = 0
-        self.accepted = 0
-        self._reached: list[int] = []
-        self._right: list[int] = []
+        self.drafted: list[int] = []
+        self.accepted: list[int] = []
 
     def observe(self, drafted: int, accepted: int) -> None:
         """As ``Acceptance.observe``."""
-        self.drafted += drafted
-        self.accepted += accepted
-        while len(self._reached) < drafted:
-            self._reached.append(0)
-            self._right.append(0)
-        for i in range(min(drafted, accepted + 1)):
-            self._reached[i] += 1
-            self._right[i] += i < accepted
-
-    def by_position(self) -> tuple[float, ...]:
-        """Share of right drafts among those that were reached, for each position."""
-        pairs: Sequence[tuple[int, int]] = list(zip(self._right, self._reached, strict=True))
-        return tuple(right / reached for right, reached in pairs if reached)
+        while len(self.drafted) < drafted:
+            self.drafted.append(0)
+            self.accepted.append(0)
+        for i in range(drafted):
+            self.drafted[i] += 1
+            self.accepted[i] += i < accepted

@@ -53,8 +53,11 @@ class Drafter(Protocol):
         """Propose up to so many tokens for each sequence; one it cannot help is left out."""
         ...
 
-    def idle(self) -> bool:
-        """Nothing else is to be done now: work ahead a little; False if there is nothing to do."""
+    def idle(self, seconds: float) -> bool:
+        """Nothing else is to be done for about so long: work ahead a little.
+
+        False if there is nothing to do, or nothing that is done in that time.
+        """
         ...
 
     def reset(self) -> None:

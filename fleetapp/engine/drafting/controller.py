@@ -171,6 +171,10 @@ class Controller:
         if frame.plain:
             self._plain[_kind(frame.tokens, frame.sequences)] = self._frames
 
+    def latency(self, tokens: int, sequences: int) -> float:
+        """Seconds until a frame like that is answered; 0 if nothing is known."""
+        return self._latency.estimate(tokens, sequences)
+
     def expected(self, key: str, offer: Offer, count: int) -> float:
         """Tokens that so many drafts are expected to add."""
         return sum(self._acceptance(key, offer.grade, offer.belief).gains(count))

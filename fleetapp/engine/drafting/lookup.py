@@ -122,7 +122,7 @@ class Lookup:
         }
         return {key: tokens for key, tokens in found.items() if tokens}
 
-    def idle(self) -> bool:
+    def idle(self, seconds: float) -> bool:  # noqa: ARG002 (Drafter)
         """Index what is left of a huge prompt."""
         return not all(index.catch_up() for index in list(self._indices.values()))
 

@@ -99,7 +99,7 @@ def test_a_huge_prompt_is_indexed_piece_by_piece() -> None:
     lookup = Lookup()
     lookup.open("a", [1, 2, 3] * 3000)
     assert lookup.offer("a", 3) is None
-    while lookup.idle():
+    while lookup.idle(1.0):
         pass
     offer = lookup.offer("a", 3)
     assert offer is not None
