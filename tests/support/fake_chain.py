@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fleetapp.engine import pipe
+from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
-from fleetapp.engine.prompts import Prepared, prompt_ids
+from fleetapp.engine.prompts import Prepared, check_sampling, prompt_ids
 from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.transport import LinkLost, LinkUp, Received
@@ -23,7 +24,9 @@ from fleetapp.types import SamplingParams
 from fleetapp.wire import codec
 from fleetapp.wire.frames import Frame
 from tests.support.fake_executor import EOS, VOCAB, FakeExecutor, split
-from tests.support.fake_text import ByteText
+from tests.support.fake_text import VOCABULARY, ByteText
+
+GRAMMARS = GrammarHost(lambda: VOCABULARY, frozenset({EOS}), VOCAB)
 
 
 class Hop:
@@ -98,7 +101,7 @@ class FakeChain:
         ]
         self.blocks, self.block_size = blocks, block_size
         self.workers = [
-            Worker(e, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
+            Worker(e, GRAMMARS, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
         ]
         self.transports = [FakeTransport(self, i) for i in range(stages)]
         seeds = itertools.count(1)
@@ -166,6 +169,7 @@ class FakeChain:
         if choice == "tokenizer":
             ticket, request = self.jobs.popleft()
             try:
+                check_sampling(request.sampling, ByteText(), VOCAB)
                 ids = prompt_ids(request, ByteText(), VOCAB)
                 self.head.handle(Prepared(request.request_id, ticket, ids))
             except Exception as exc:
