@@ -39,6 +39,10 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     fleet: str
     device_id: str
     step_deadline: float = 20.0
+    lookup: bool = False
+    """A head guesses from the request's own text."""
+    draft_dir: str = ""
+    """Stage folder of a whole model with the same vocabulary, which a head guesses with."""
 
 
 class PeerAddress(msgspec.Struct, frozen=True):
@@ -66,6 +70,8 @@ class Link(msgspec.Struct, frozen=True, tag="link"):
     """The smallest number of blocks any stage of the chain has (used by the head)."""
     block_size: int
     """The largest block size any stage has (used by the head)."""
+    spill_blocks: int = 0
+    """The smallest number of blocks that any stage can hold outside its cache (by the head)."""
     deadline: float = 15.0
 
 
@@ -121,6 +127,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     max_context: int
     runtime: str
     seconds: float
+    spill_blocks: int = 0
+    """Blocks that fit outside the cache."""
 
 
 class Linked(msgspec.Struct, frozen=True, tag="linked"):
@@ -167,6 +175,8 @@ class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
     logprob: float
     text: bytes
     top: tuple[Alternative, ...] = ()
+    hidden: bool = False
+    """A special token: ``text`` is its name and not part of the answer."""
 
 
 class Delta(msgspec.Struct, frozen=True, tag="delta"):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
 from fleetapp.engine import pipe
+from fleetapp.engine.drafting.speculator import speculator_of
 from fleetapp.engine.executor.base import Executor
 from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
@@ -68,11 +69,14 @@ class Node(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """A loaded shard. ``text`` is there on a head, ``grammars`` on a last stage."""
+    """A loaded shard. ``text`` is there on a head, ``grammars`` on a last stage, ``draft`` on a
+    head that guesses with a model.
+    """
 
     executor: Executor
     grammars: Grammars | None
     text: TextHost | None
+    draft: Executor | None = None
 
 
 Loader = Callable[[pipe.Load, StageManifest, Callable[[pipe.Progress], None]], Engine]
@@ -86,7 +90,9 @@ def load_openvino(
     Raises:
         FleetError: it cannot be loaded; says why.
     """
-    from fleetapp.engine.executor import paged  # noqa: PLC0415 (loads native code: after verifying)
+    # These load native code: only after verifying.
+    from fleetapp.engine.drafting.loading import load_draft  # noqa: PLC0415
+    from fleetapp.engine.executor import paged  # noqa: PLC0415
     from fleetapp.engine.text import TokenizerHost  # noqa: PLC0415
 
     folder = Path(load.stage_dir)
@@ -114,7 +120,8 @@ def load_openvino(
             frozenset(manifest.architecture.eos_ids),
             executor.info.vocab,
         )
-    return Engine(executor, grammars, text)
+    draft = load_draft(load, manifest) if load.head and load.draft_dir else None
+    return Engine(executor, grammars, text, draft)
 
 
 class Runner:
@@ -243,6 +250,7 @@ class Runner:
             self._say,
             eos=frozenset(manifest.architecture.eos_ids),
             step_deadline=load.step_deadline,
+            speculator=speculator_of(lookup=load.lookup, draft=engine.draft),
         )
 
     def _serve(self, node: Node) -> int:

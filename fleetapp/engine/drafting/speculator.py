@@ -8,11 +8,24 @@ from collections.abc import Callable, Sequence
 
 from fleetapp.engine.drafting.base import Drafter, Offer
 from fleetapp.engine.drafting.controller import MOST, Choice, Controller, Spent
+from fleetapp.engine.drafting.lookup import Lookup
+from fleetapp.engine.drafting.model import DraftModel
+from fleetapp.engine.executor.base import Executor
 from fleetapp.engine.pipe import StepRecord
 from fleetapp.engine.scheduler import Batch, Completion, Frame
 from fleetapp.errors import FleetError
 
 log = logging.getLogger("fleetapp.engine.drafting")
+
+
+def speculator_of(*, lookup: bool, draft: Executor | None) -> Speculator:
+    """What a head is to guess with; with neither, speculation is off."""
+    drafters: list[Drafter] = []
+    if lookup:
+        drafters.append(Lookup())
+    if draft is not None:
+        drafters.append(DraftModel(draft))
+    return Speculator(drafters)
 
 
 class Speculator:
