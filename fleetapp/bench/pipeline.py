@@ -16,20 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetapp.bench import common, rounds, timeline
-from fleetapp.bench.rounds import Case, Ids, Measured, Prompts
-from fleetapp.bench.runners import Layout, RunnerRing
-from fleetapp.engine.pipe import StageTotals, StepRecord
+from fleetapp.bench.rounds import Case, Ids, Measured
+from fleetapp.bench.runners import RunnerRing
+from fleetapp.bench.workshop import Workshop, bounds, measured_layers
+from fleetapp.engine.pipe import StepRecord
 from fleetapp.engine.trace import Fill, fill, trace_file
-from fleetapp.errors import RunnerFailed
 from fleetapp.models.library import Library
-from fleetapp.models.manifest import ModelManifest
 from fleetapp.types import Precision
 
 ONE_PC: Final = "one PC"
 TWO_PCS: Final = "two PCs, pipeline"
 REPLICAS: Final = "two PCs, independent replicas"
 THREE_STAGES: Final = "three stages (picture)"
-_CACHE_BYTES: Final = 256 << 20
 _PICTURE_STEPS: Final = 48
 _PICTURE_USERS: Final = 6
 
@@ -121,112 +119,6 @@ def _equal(found: rounds.Found) -> bool:
         for case, measured in found.items()
         for a, b in zip(measured, found[Case(ONE_PC, case.users)], strict=True)
     )
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """Makes rings of one model."""
-
-    library: Library
-    model: str
-    manifest: ModelManifest
-    root: Path
-    precision: Precision
-    device: str
-
-    @property
-    def layers(self) -> int:
-        """Of the whole model."""
-        return self.manifest.architecture.layers
-
-    def layout(self, bounds: Sequence[int]) -> Layout:
-        """Stage folders cut there."""
-        return rounds.layout(self.library, self.model, bounds)
-
-    def ring(
-        self, name: str, bounds: Sequence[int], cores: Sequence[int], **more: Any
-    ) -> RunnerRing:
-        """A linked ring; the caller closes it."""
-        ring = RunnerRing(
-            self.root / name,
-            self.layout(bounds),
-            cores=cores,
-            **{
-                "precision": self.precision,
-                "device": self.device,
-                "kv_bytes": _CACHE_BYTES,
-                **more,
-            },
-        )
-        try:
-            ring.link()
-        except BaseException:
-            ring.close()
-            raise
-        return ring
-
-    def prompts(self) -> Prompts:
-        """Of this model's tokenizer."""
-        whole = self.layout((0, self.layers))
-        context = self.manifest.architecture.context_length
-        return Prompts(whole.folders[0] / "tokenizer", context)
-
-
-@dataclass(frozen=True)
-class Layers:
-    """What one layer costs, and how many layers everything together is worth.
-
-    ``worth`` is larger than ``count`` by what the LM head and sampling cost, in layers.
-    """
-
-    count: int
-    worth: float
-
-
-def bounds(stages: int, layers: Layers) -> tuple[int, ...]:
-    """Cuts that make stages equally slow; each gets at least one layer."""
-    cuts = [0]
-    for i in range(1, stages):
-        ideal = round(i * layers.worth / stages)
-        cuts.append(min(max(ideal, cuts[-1] + 1), layers.count - (stages - i)))
-    return (*cuts, layers.count)
-
-
-def by_bytes(manifest: ModelManifest) -> Layers:
-    """From the weights that are read per token."""
-    each = sum(manifest.layer_bytes) / len(manifest.layer_bytes)
-    return Layers(
-        len(manifest.layer_bytes), (sum(manifest.layer_bytes) + manifest.head_bytes) / each
-    )
-
-
-def by_times(layers: Layers, cut: int, first: StageTotals, last: StageTotals) -> Layers:
-    """From what two stages, cut there, have spent on the same steps."""
-    one = (first.compute + first.host) / cut
-    return Layers(layers.count, (first.compute + first.host + last.compute + last.host) / one)
-
-
-def measured_layers(workshop: Workshop) -> Layers:
-    """Cut by bytes, run eight users through it, and see how long each half took."""
-    guess = by_bytes(workshop.manifest)
-    halves = bounds(2, guess)
-    prompts = workshop.prompts()
-    with workshop.ring("profile", halves, common.cores_for(2)) as ring:
-        rounds.ask_all([ring], prompts.take(8), 8)
-        before = _stages(ring)
-        rounds.ask_all([ring], prompts.take(8), 32)
-        first, last = (
-            StageTotals(b.wait - a.wait, b.compute - a.compute, b.host - a.host)
-            for a, b in zip(before, _stages(ring), strict=True)
-        )
-    return by_times(guess, halves[1], first, last)
-
-
-def _stages(ring: RunnerRing) -> tuple[StageTotals, ...]:
-    chain = ring.head.stats().chain
-    if chain is None or len(chain.stages) != len(ring.runners):
-        raise RunnerFailed("The head does not say what its stages have spent.")
-    return chain.stages
 
 
 def _measure(
