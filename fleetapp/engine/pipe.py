@@ -43,6 +43,8 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     """A head guesses from the request's own text."""
     draft_dir: str = ""
     """Stage folder of a whole model with the same vocabulary, which a head guesses with."""
+    drafts: int = 0
+    """Always draft so many tokens, for measuring; 0 lets the controller choose."""
 
 
 class PeerAddress(msgspec.Struct, frozen=True):

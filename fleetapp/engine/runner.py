@@ -250,7 +250,7 @@ class Runner:
             self._say,
             eos=frozenset(manifest.architecture.eos_ids),
             step_deadline=load.step_deadline,
-            speculator=speculator_of(lookup=load.lookup, draft=engine.draft),
+            speculator=speculator_of(lookup=load.lookup, draft=engine.draft, fixed=load.drafts),
         )
 
     def _serve(self, node: Node) -> int:

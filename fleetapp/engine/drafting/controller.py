@@ -100,10 +100,19 @@ class _Plan:
 
 
 class Controller:
-    """For one chain, epoch after epoch; what it learnt of drafts and machine is kept."""
+    """For one chain, epoch after epoch; what it learnt of drafts and machine is kept.
 
-    def __init__(self, *, margin: float = MARGIN, probe_share: float = PROBE_SHARE) -> None:
+    Args:
+        margin: see ``MARGIN``.
+        probe_share: see ``PROBE_SHARE``.
+        fixed: take that many drafts whenever there are so many, for measuring; 0 chooses.
+    """
+
+    def __init__(
+        self, *, margin: float = MARGIN, probe_share: float = PROBE_SHARE, fixed: int = 0
+    ) -> None:
         self.tally = Tally()
+        self._fixed = fixed
         self._margin = margin
         self._probe_share = probe_share
         self._latency = StepCost()
@@ -205,6 +214,10 @@ class Controller:
             One entry per entry of ``offers``.
         """
         nothing: list[Choice | None] = [None] * len(offers)
+        if self._fixed:
+            return [
+                Choice(0, min(self._fixed, some[0].most)) if some else None for _, some in offers
+            ]
         base = self._latency.estimate(tokens, sequences)
         earned = self._probe_share * base
         self._credit = min(self._credit + earned, _CREDIT_FRAMES * earned)

@@ -18,14 +18,20 @@ from fleetapp.errors import FleetError
 log = logging.getLogger("fleetapp.engine.drafting")
 
 
-def speculator_of(*, lookup: bool, draft: Executor | None) -> Speculator:
-    """What a head is to guess with; with neither, speculation is off."""
+def speculator_of(*, lookup: bool, draft: Executor | None, fixed: int = 0) -> Speculator:
+    """What a head is to guess with; with neither, speculation is off.
+
+    Args:
+        lookup: guess from each request's own text.
+        draft: guess with this model.
+        fixed: number of drafts, 0 lets the controller choose.
+    """
     drafters: list[Drafter] = []
     if lookup:
         drafters.append(Lookup())
     if draft is not None:
         drafters.append(DraftModel(draft))
-    return Speculator(drafters)
+    return Speculator(drafters, Controller(fixed=fixed))
 
 
 class Speculator:
