@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from aiohttp import web
 
@@ -11,6 +13,7 @@ from fleetapp.api.body import read_json_body
 from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
 from fleetapp.api.feed import EventFeed, Limits
 from fleetapp.api.replies import Reply, model_object
+from fleetapp.api.several import together
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import Delta, Finished, Generate, Started
 from fleetapp.errors import FleetError, NotFound
@@ -85,16 +88,9 @@ class _Api:
     ) -> web.StreamResponse:
         devices = next((m.devices for m in self._service.served() if m.model_id == call.model), ())
         reply = Reply(chat, call, devices)
-        events = self._service.generate(
-            call.model,
-            Generate(
-                request_id=reply.id,
-                sampling=call.sampling,
-                messages=call.messages,
-                prompt=call.prompt,
-                token_ids=call.token_ids,
-            ),
-        )
+        asked = [self._request(reply.request_id(i), call, i) for i in range(call.n)]
+        begin = [partial(self._service.generate, call.model, request) for request in asked]
+        events = begin[0]() if call.n == 1 else together(begin)
         feed = EventFeed(events, lambda: connected(request), self._limits)
         try:
             if call.stream:
@@ -103,31 +99,44 @@ class _Api:
         finally:
             await feed.close()
 
+    @staticmethod
+    def _request(request_id: str, call: schema.Call, index: int) -> Generate:
+        """One of the answers; with a seed the later ones have the seeds that follow it."""
+        sampling = call.sampling
+        if index and sampling.seed is not None:
+            sampling = msgspec.structs.replace(sampling, seed=sampling.seed + index)
+        return Generate(
+            request_id=request_id,
+            sampling=sampling,
+            messages=call.messages,
+            prompt=call.prompt,
+            token_ids=call.token_ids,
+        )
+
     async def _whole(self, feed: EventFeed, reply: Reply) -> web.Response:
         deltas: list[Delta] = []
         while True:
             event = await feed.next(self._limits.keep_alive)
             if isinstance(event, Delta):
                 deltas.append(event)
-            elif isinstance(event, Finished):
-                response = json_response(reply.whole(deltas, event))
+            elif isinstance(event, Finished) and reply.end(event):
+                response = json_response(reply.whole(deltas))
                 response.headers.update(reply.headers())
                 return response
 
     async def _stream(
         self, stream: EventStream, feed: EventFeed, reply: Reply, call: schema.Call
     ) -> web.StreamResponse:
-        first = await feed.next(self._limits.commit)
+        event = await feed.next(self._limits.commit)
         try:
             await stream.open()
-            if first is not None:
-                await self._write(stream, first, reply, call)
-            while not isinstance(first, Finished):
-                first = await feed.next(self._limits.keep_alive)
-                if first is None:
+            over = event is not None and await self._write(stream, event, reply, call)
+            while not over:
+                event = await feed.next(self._limits.keep_alive)
+                if event is None:
                     await stream.comment()
                 else:
-                    await self._write(stream, first, reply, call)
+                    over = await self._write(stream, event, reply, call)
             await stream.send_text(b"[DONE]")
             await stream.end()
         except ClientGone:
@@ -144,15 +153,19 @@ class _Api:
         event: Started | Delta | Finished,
         reply: Reply,
         call: schema.Call,
-    ) -> None:
+    ) -> bool:
+        """Say an event; True if it was the last one."""
         match event:
             case Started() if call.messages is not None:
-                await stream.send(reply.opening())
+                await stream.send(reply.opening(event))
             case Delta():
                 chunk = reply.delta(event)
                 if chunk is not None:
                     await stream.send(chunk)
             case Finished():
                 await stream.send(reply.closing(event))
-                if call.include_usage:
-                    await stream.send(reply.usage_chunk(event))
+                if reply.end(event):
+                    if call.include_usage:
+                        await stream.send(reply.usage_chunk())
+                    return True
+        return False

@@ -12,15 +12,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fleetapp.api.fields import bad, number, shown
+from fleetapp.api.sampling import (
+    MAX_INT,
+    SamplingFields,
+    alternatives,
+    choices,
+    sampling_params,
+)
 from fleetapp.engine.pipe import ChatMessage
 from fleetapp.errors import BadRequest, Unsupported
 from fleetapp.types import SamplingParams
 
-MAX_STOP = 16
-MAX_STOP_LENGTH = 1000
-MAX_INT = 2**31 - 1
-DEFAULT_TEMPERATURE = 0.0
-"""Greedy unless asked otherwise: the same question gets the same answer."""
 COMPLETION_MAX_TOKENS = 16
 """OpenAI's default for ``/v1/completions``; chat answers run as long as they fit."""
 
@@ -39,28 +42,12 @@ def _one_of(*values: object) -> Neutral:
     return lambda value: any(type(value) is type(v) and value == v for v in values)
 
 
-def _zero(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
-
-
-def _text_format(value: object) -> bool:
-    return isinstance(value, dict) and value == {"type": "text"}
-
-
 NOT_OFFERED: Mapping[str, tuple[Neutral, str]] = {
     "tools": (_one_of([]), "Calling tools"),
     "tool_choice": (_one_of("none"), "Calling tools"),
     "functions": (_one_of([]), "Calling functions"),
     "function_call": (_one_of("none"), "Calling functions"),
-    "response_format": (_text_format, "A response format other than text"),
-    "logprobs": (_one_of(False), "Returning log probabilities"),
-    "top_logprobs": (_one_of(0), "Returning log probabilities"),
-    "n": (_one_of(1), "More than one answer per request"),
     "best_of": (_one_of(1), "Choosing the best of several answers"),
-    "presence_penalty": (_zero, "A presence penalty"),
-    "frequency_penalty": (_zero, "A frequency penalty"),
-    "repetition_penalty": (_one_of(1, 1.0), "A repetition penalty"),
-    "logit_bias": (_one_of({}), "Biasing single tokens"),
     "modalities": (_one_of(["text"]), "Anything but text"),
     "audio": (_one_of(), "Audio"),
     "prediction": (_one_of(), "A predicted output"),
@@ -86,27 +73,24 @@ class _StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     include_obfuscation: bool | None = None
 
 
-class _Common(msgspec.Struct, frozen=True, kw_only=True):
+class _Common(SamplingFields, frozen=True, kw_only=True):
     model: str
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    ignore_eos: bool | None = None
     return_token_ids: bool | None = None
 
 
 class _Chat(_Common, frozen=True, kw_only=True):
     messages: list[dict[str, Any]]
     max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
 
 
 class _Completion(_Common, frozen=True, kw_only=True):
     prompt: str | list[Any]
+    logprobs: int | None = None
 
 
 _T = TypeVar("_T", bound=_Common)
@@ -120,6 +104,7 @@ class Call(msgspec.Struct, frozen=True):
     stream: bool
     include_usage: bool
     return_token_ids: bool
+    n: int = 1
     messages: tuple[ChatMessage, ...] | None = None
     prompt: str | None = None
     token_ids: tuple[int, ...] | None = None
@@ -138,13 +123,16 @@ def parse_chat(body: bytes) -> Call:
         and asked.max_completion_tokens is not None
         and asked.max_tokens != asked.max_completion_tokens
     ):
-        raise _bad("max_tokens", "contradicts 'max_completion_tokens'; send one of them")
+        raise bad("max_tokens", "contradicts 'max_completion_tokens'; send one of them")
     name = "max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens"
     limit = _max_tokens(name, getattr(asked, name))
     if not asked.messages:
-        raise _bad("messages", "is empty", "Send at least one message with some text.")
+        raise bad("messages", "is empty", "Send at least one message with some text.")
     messages = tuple(_message(i, m) for i, m in enumerate(asked.messages))
-    return _call(asked, limit, messages=messages)
+    top = alternatives("top_logprobs", asked.top_logprobs)
+    if top and not asked.logprobs:
+        raise bad("top_logprobs", "is only allowed together with 'logprobs': true")
+    return _call(asked, limit, top if asked.logprobs else None, messages=messages)
 
 
 def parse_completion(body: bytes) -> Call:
@@ -155,6 +143,7 @@ def parse_completion(body: bytes) -> Call:
         if asked.max_tokens is None
         else _max_tokens("max_tokens", asked.max_tokens)
     )
+    logprobs = None if asked.logprobs is None else alternatives("logprobs", asked.logprobs)
     prompt = asked.prompt
     if isinstance(prompt, list) and prompt and all(isinstance(p, str | list) for p in prompt):
         if len(prompt) > 1:
@@ -166,36 +155,24 @@ def parse_completion(body: bytes) -> Call:
         prompt = prompt[0]
     if isinstance(prompt, str):
         if not prompt.strip():
-            raise _bad("prompt", "is empty", "Send some text.")
-        return _call(asked, limit, prompt=prompt)
-    return _call(asked, limit, token_ids=_token_ids(prompt))
+            raise bad("prompt", "is empty", "Send some text.")
+        return _call(asked, limit, logprobs, prompt=prompt)
+    return _call(asked, limit, logprobs, token_ids=_token_ids(prompt))
 
 
-def _call(asked: _Common, max_tokens: int, **prompt: Any) -> Call:
+def _call(asked: _Common, max_tokens: int, logprobs: int | None, **prompt: Any) -> Call:
     if not asked.model.strip():
-        raise _bad("model", "is empty", "'GET /v1/models' lists what can be asked.")
+        raise bad("model", "is empty", "'GET /v1/models' lists what can be asked.")
     if asked.stream_options is not None and not asked.stream:
-        raise _bad("stream_options", "is only allowed together with 'stream': true")
+        raise bad("stream_options", "is only allowed together with 'stream': true")
     options = asked.stream_options or _StreamOptions()
-    temperature = _within("temperature", asked.temperature, 0.0, 2.0, DEFAULT_TEMPERATURE)
-    top_p = _within("top_p", asked.top_p, 0.0, 1.0, 1.0)
-    if top_p == 0:  # only the likeliest token is left, which is what temperature 0 says
-        temperature, top_p = 0.0, 1.0
-    top_k = _within("top_k", asked.top_k, -1, MAX_INT, 0)
     return Call(
         model=asked.model,
-        sampling=SamplingParams(
-            temperature=temperature,
-            top_k=max(int(top_k), 0),  # other servers write -1 for "off"
-            top_p=top_p,
-            seed=_seed(asked.seed),
-            max_tokens=max_tokens,
-            stop=_stop(asked.stop),
-            ignore_eos=bool(asked.ignore_eos),
-        ),
+        sampling=sampling_params(asked, max_tokens, logprobs),
         stream=bool(asked.stream),
         include_usage=bool(options.include_usage),
         return_token_ids=bool(asked.return_token_ids),
+        n=choices(asked.n),
         **prompt,
     )
 
@@ -216,12 +193,12 @@ def _convert(body: bytes, kind: type[_T]) -> _T:
 
 
 def _refuse_unless_neutral(name: str, value: object) -> None:
-    shown = _shown(name)
+    field = shown(name)
     if name not in NOT_OFFERED:
         raise Unsupported(
-            f"The field '{shown}' is not known to this version.",
+            f"The field '{field}' is not known to this version.",
             remedy="Leave it out.",
-            param=shown,
+            param=field,
         )
     neutral, feature = NOT_OFFERED[name]
     if not neutral(value):
@@ -269,9 +246,9 @@ def explain(error: msgspec.ValidationError) -> BadRequest:
     path = where.removesuffix("`").removeprefix(".")
     if missing:
         field = f"{path}.{missing[1]}" if path else missing[1]
-        return _bad(field, "is missing")
+        return bad(field, "is missing")
     if path:
-        return _bad(_shown(path), f"is wrong: {what[:1].lower()}{what[1:]}")
+        return bad(shown(path), f"is wrong: {what[:1].lower()}{what[1:]}")
     return BadRequest(f"The request makes no sense: {what}.")
 
 
@@ -279,7 +256,7 @@ def _message(index: int, raw: dict[str, Any]) -> ChatMessage:
     where = f"messages[{index}]"
     role = raw.get("role")
     if not isinstance(role, str):
-        raise _bad(f"{where}.role", "is missing or not a string")
+        raise bad(f"{where}.role", "is missing or not a string")
     if role in ("tool", "function"):
         raise Unsupported(
             f"The role '{role}' ({where}) belongs to tools, which this version does not offer.",
@@ -287,21 +264,21 @@ def _message(index: int, raw: dict[str, Any]) -> ChatMessage:
             param=f"{where}.role",
         )
     if role not in _ROLES:
-        raise _bad(
+        raise bad(
             f"{where}.role",
-            f"is '{_shown(role)}', which is no known role",
+            f"is '{shown(role)}', which is no known role",
             "Use system, user or assistant.",
         )
     for name, value in raw.items():
         if name not in ("role", "content") and value is not None and value != []:
             raise Unsupported(
-                f"The message field '{_shown(name)}' ({where}) is not offered by this version.",
+                f"The message field '{shown(name)}' ({where}) is not offered by this version.",
                 remedy="Send only role and content.",
-                param=f"{where}.{_shown(name)}",
+                param=f"{where}.{shown(name)}",
             )
     content = _content(f"{where}.content", raw.get("content"))
     if not content.strip():
-        raise _bad(f"{where}.content", "is empty", "Send some text, or leave the message out.")
+        raise bad(f"{where}.content", "is empty", "Send some text, or leave the message out.")
     return ChatMessage(_ROLES[role], content)
 
 
@@ -309,33 +286,33 @@ def _content(where: str, content: object) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise _bad(where, "is neither a string nor a list of parts")
+        raise bad(where, "is neither a string nor a list of parts")
     return "".join(_part(f"{where}[{i}]", part) for i, part in enumerate(content))
 
 
 def _part(where: str, part: object) -> str:
     if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-        raise _bad(where, "is not a part with a 'type'")
+        raise bad(where, "is not a part with a 'type'")
     kind = part["type"]
     if kind != "text":
         raise Unsupported(
-            f"Content of the type '{_shown(kind)}' ({where}) is not offered by this version.",
+            f"Content of the type '{shown(kind)}' ({where}) is not offered by this version.",
             remedy="Send text.",
             param=where,
         )
     text = part.get("text")
     if not isinstance(text, str):
-        raise _bad(f"{where}.text", "is missing or not a string")
+        raise bad(f"{where}.text", "is missing or not a string")
     return text
 
 
 def _token_ids(prompt: object) -> tuple[int, ...]:
     if not isinstance(prompt, list) or not all(type(t) is int for t in prompt):
-        raise _bad("prompt", "is neither a text nor a list of token ids")
+        raise bad("prompt", "is neither a text nor a list of token ids")
     if not prompt:
-        raise _bad("prompt", "is empty", "Send some text.")
+        raise bad("prompt", "is empty", "Send some text.")
     if min(prompt) < 0 or max(prompt) > MAX_INT:
-        raise _bad("prompt", "holds a number that is no token id")
+        raise bad("prompt", "holds a number that is no token id")
     return tuple(prompt)
 
 
@@ -343,44 +320,5 @@ def _max_tokens(name: str, value: int | None) -> int:
     if value is None:
         return 0
     if value < 1:
-        raise _bad(name, f"is {_number(value)}, and an answer has at least one token")
+        raise bad(name, f"is {number(value)}, and an answer has at least one token")
     return min(value, MAX_INT)
-
-
-def _stop(value: str | list[str] | None) -> tuple[str, ...]:
-    stops = [value] if isinstance(value, str) else value or []
-    if len(stops) > MAX_STOP:
-        raise _bad("stop", f"has {len(stops)} strings, and {MAX_STOP} is the most")
-    if not all(stops):
-        raise _bad("stop", "has an empty string in it", "Leave it out.")
-    if any(len(s) > MAX_STOP_LENGTH for s in stops):
-        raise _bad("stop", f"has a string of more than {MAX_STOP_LENGTH} characters")
-    return tuple(stops)
-
-
-def _seed(value: int | None) -> int | None:
-    if value is not None and not -(2**63) <= value < 2**63:
-        raise _bad("seed", "does not fit into 64 bits")
-    return value
-
-
-def _within(name: str, value: float | None, low: float, high: float, default: float) -> float:
-    if value is None:
-        return default
-    if not low <= value <= high:
-        raise _bad(name, f"is {_number(value)}, and must be between {low:g} and {high:g}")
-    return value
-
-
-def _number(value: float) -> str:
-    return _shown(str(value)) if abs(value) < 2**70 else "out of any range"
-
-
-def _shown(text: str) -> str:
-    """Something of the request, fit to be quoted in a sentence."""
-    short = text if len(text) <= 40 else text[:40] + "…"
-    return "".join(c if c.isprintable() else "�" for c in short)
-
-
-def _bad(field: str, wrong: str, remedy: str = "") -> BadRequest:
-    return BadRequest(f"The field '{field}' {wrong}.", remedy=remedy, param=field)

@@ -28,7 +28,8 @@ class Reporter:
         """A token was chosen."""
         name = self._vocabulary.name
         likeliest = tuple(Alternative(i, p, name(i)) for i, p in top)
-        report = TokenLogprob(token, logprob, name(token), likeliest)
+        hidden = token in self._vocabulary.special
+        report = TokenLogprob(token, logprob, name(token), likeliest, hidden)
         self._held.append((self._written, report))
         self._written += len(self._vocabulary.text(token))
 

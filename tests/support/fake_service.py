@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from fleetapp.engine.pipe import Delta, Finished, Generate, Started
+from fleetapp.engine.pipe import Alternative, Delta, Finished, Generate, Started, TokenLogprob
 from fleetapp.errors import ContextTooLong, FleetError, NotFound
 from fleetapp.hub.service import Event, Health, ServedModel
 from fleetapp.types import FinishReason, Timings, Usage
@@ -134,7 +134,11 @@ class FakeService:
             count += 1
             cut, safe = _stop(text, request.sampling.stop)
             piece, shown = text[shown:safe], max(shown, safe)
-            yield Delta(request.request_id, piece, (1000 + i,))
+            reports = ()
+            if (wanted := request.sampling.logprobs) is not None:
+                top = tuple(Alternative(j, -0.5 - j, f"t{j}".encode()) for j in range(wanted))
+                reports = (TokenLogprob(1000 + i, -0.25, token.encode(), top),)
+            yield Delta(request.request_id, piece, (1000 + i,), reports)
             if cut:
                 reason = "stop"
                 break

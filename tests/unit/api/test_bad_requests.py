@@ -77,6 +77,40 @@ def refused(fields: dict[str, Any], base: dict[str, Any] = CHAT) -> BadRequest:
         ({"stop": ["a" * 2000]}, "stop"),
         ({"stop": [1]}, "stop[0]"),
         ({"stop": {}}, "stop"),
+        ({"n": 0}, "n"),
+        ({"n": 17}, "n"),
+        ({"n": True}, "n"),
+        ({"n": "1"}, "n"),
+        ({"min_p": 1.5}, "min_p"),
+        ({"presence_penalty": 2.5}, "presence_penalty"),
+        ({"presence_penalty": True}, "presence_penalty"),
+        ({"frequency_penalty": -3}, "frequency_penalty"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"repetition_penalty": 11}, "repetition_penalty"),
+        ({"logit_bias": {"hello": 1}}, "logit_bias"),
+        ({"logit_bias": {"-1": 1}}, "logit_bias"),
+        ({"logit_bias": {"99999999999": 1}}, "logit_bias"),
+        ({"logit_bias": {"5": 101}}, "logit_bias"),
+        ({"logit_bias": {"5": "much"}}, "logit_bias[...]"),
+        ({"logit_bias": {str(i): 0 for i in range(2000)}}, "logit_bias"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids"),
+        ({"stop_token_ids": ["a"]}, "stop_token_ids[0]"),
+        ({"stop_token_ids": [1] * 65}, "stop_token_ids"),
+        ({"logprobs": 3}, "logprobs"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"logprobs": False, "top_logprobs": 3}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"priority": "urgent"}, "priority"),
+        ({"priority": 1}, "priority"),
+        ({"regex": 5}, "regex"),
+        ({"regex": "a", "response_format": {"type": "json_object"}}, "regex"),
+        ({"response_format": "text"}, "response_format"),
+        ({"response_format": {}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": True}}},
+            "response_format.json_schema.schema",
+        ),
         ({"stream": "yes"}, "stream"),
         ({"stream_options": {"include_usage": True}}, "stream_options"),
     ],
@@ -94,23 +128,12 @@ def test_nonsense_names_its_field(fields: dict[str, Any], param: str) -> None:
         {"tools": [{"type": "function", "function": {"name": "f"}}]},
         {"tool_choice": "auto"},
         {"functions": [{"name": "f"}]},
-        {"response_format": {"type": "json_object"}},
-        {"response_format": "text"},
-        {"logprobs": True},
-        {"top_logprobs": 3},
-        {"n": 2},
-        {"n": 0},
-        {"n": True},
-        {"n": "1"},
-        {"presence_penalty": 0.5},
-        {"frequency_penalty": -1},
-        {"logit_bias": {"5": 100}},
+        {"response_format": {"type": "grammar", "grammar": "root ::= x"}},
         {"modalities": ["text", "audio"]},
         {"audio": {"voice": "alloy"}},
         {"prediction": {"type": "content", "content": "x"}},
         {"reasoning_effort": "high"},
         {"web_search_options": {}},
-        {"min_p": 0.1},
         {"made_up": 1},
         {"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]},
         {"messages": [{"role": "user", "content": "x", "name": "anna"}]},
@@ -141,7 +164,9 @@ def test_what_is_not_offered_is_refused_by_name(fields: dict[str, Any]) -> None:
         ({"echo": True}, "unsupported"),
         ({"suffix": "x"}, "unsupported"),
         ({"best_of": 2}, "unsupported"),
-        ({"logprobs": 0}, "unsupported"),
+        ({"logprobs": 21}, "bad_request"),
+        ({"logprobs": True}, "bad_request"),
+        ({"logprobs": 1, "top_logprobs": 2}, "unsupported"),
     ],
 )
 def test_completions_refuse_as_well(fields: dict[str, Any], code: str) -> None:
@@ -153,7 +178,8 @@ def test_completions_refuse_as_well(fields: dict[str, Any], code: str) -> None:
     [
         {"n": 1, "presence_penalty": 0, "frequency_penalty": 0.0, "logit_bias": {}},
         {"tools": [], "tool_choice": "none", "response_format": {"type": "text"}},
-        {"logprobs": False, "top_logprobs": None, "stop": None, "seed": None, "n": None},
+        {"repetition_penalty": 1, "min_p": 0, "priority": "interactive", "stop_token_ids": []},
+        {"logprobs": False, "top_logprobs": 0, "stop": None, "seed": None, "n": None},
         {"user": "x", "metadata": {}, "store": True, "service_tier": "auto", "made_up": None},
         {"messages": [{"role": "assistant", "content": "x", "tool_calls": None, "refusal": None}]},
     ],
@@ -272,7 +298,9 @@ JSON = st.recursive(
 FIELDS = sorted(
     {*schema.NOT_OFFERED, *schema.HARMLESS, "model", "messages", "prompt", "max_tokens", "seed"}
     | {"stop", "stream", "stream_options", "temperature", "top_p", "top_k", "ignore_eos", "n"}
-    | {"max_completion_tokens", "return_token_ids"}
+    | {"max_completion_tokens", "return_token_ids", "logprobs", "top_logprobs", "logit_bias"}
+    | {"presence_penalty", "repetition_penalty", "min_p", "regex", "response_format", "priority"}
+    | {"stop_token_ids"}
 )
 PART = st.fixed_dictionaries({"type": st.just("text") | JSON, "text": st.text() | JSON})
 MESSAGE = st.fixed_dictionaries(
