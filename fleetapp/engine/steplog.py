@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -99,8 +99,10 @@ class StepLog:
         """The last steps, oldest first."""
         return tuple(self._recent)
 
-    def stats(self, ended: Ended) -> ChainStats:
-        """Everything counted so far."""
+    def stats(
+        self, ended: Ended, *, drafted: Sequence[int] = (), accepted: Sequence[int] = ()
+    ) -> ChainStats:
+        """Everything counted so far; drafts by position, as ``ChainStats`` has them."""
         return ChainStats(
             steps=self.steps,
             sequences=self.sequences,
@@ -112,6 +114,8 @@ class StepLog:
                 StageTotals(wait=w * 1e-6, compute=c * 1e-6, host=h * 1e-6)
                 for w, c, h in self._stages
             ),
+            drafted=tuple(drafted),
+            accepted=tuple(accepted),
             **asdict(ended),
         )
 
