@@ -51,7 +51,8 @@ class Shown:
     Attributes:
         usual: the median time between two tokens before the prompt came.
         worst: the longest while it was computed, of any of the seven.
-        chunk: what one of its chunks costs.
+        chunk: what a frame with one of its chunks costs at all stages; the dearest, as later
+            chunks look back on more.
         chunk_tokens: the largest it was computed in.
         first_token: what its sender waited for.
         alone: what it would have waited for on an idle chain.
@@ -114,7 +115,7 @@ def one_round(ring: RunnerRing, prompts: Prompts, tokens: int) -> Shown:
     newcomer = ring.head.answer(last, ANSWER_SECONDS)
     for request_id in ids:
         ring.head.answer(request_id, ANSWER_SECONDS)
-    chunks = [_of(r, last) for r in ring.head.trace() if _of(r, last) > 2]
+    chunks = [r for r in ring.head.trace() if _of(r, last) > 2]
     if not newcomer.times or not chunks:
         raise RunnerFailed("The long prompt was not computed in the midst of the others.")
     arrived, done = newcomer.asked, newcomer.times[0]
@@ -122,12 +123,11 @@ def one_round(ring: RunnerRing, prompts: Prompts, tokens: int) -> Shown:
     during = [g for a in answers for t, g in _gaps(a) if arrived <= t and t - g <= done]
     if not during:
         raise RunnerFailed("The others had ended before the long prompt was computed.")
-    per_token = alone.first[0] / PROMPT_TOKENS
     return Shown(
         usual=statistics.median(before),
         worst=max(during),
-        chunk=per_token * max(chunks),
-        chunk_tokens=max(chunks),
+        chunk=max(sum(s.compute + s.host for s in r.stages) for r in chunks) * 1e-6,
+        chunk_tokens=max(_of(r, last) for r in chunks),
         first_token=done - arrived,
         alone=alone.first[0],
     )
