@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
-from fleetapp.bench import common, parity
+from fleetapp.bench import common, parity, pipeline, prefill, prefix, speculation, users
 from fleetapp.errors import NotFound
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
@@ -21,6 +21,7 @@ from fleetapp.settings import SettingsStore
 from fleetapp.types import Precision
 
 SAMPLE = "smollm2-135m-instruct"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group()
@@ -28,33 +29,181 @@ def bench() -> None:
     """Measure on this machine; every figure comes with what it was measured on."""
 
 
+def _options(precision: Precision = "fast") -> Callable[[F], F]:
+    """What every bench can be told."""
+
+    def decorate(command: F) -> F:
+        for option in (
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead."),
+            click.option("--quick", is_flag=True, help="Fewer rounds, under a minute."),
+            click.option("--device", default="CPU", show_default=True, help="An OpenVINO device."),
+            click.option(
+                "--precision",
+                type=click.Choice(get_args(Precision)),
+                default=precision,
+                show_default=True,
+                help="Whose speeds are measured; tokens are compared under exact only.",
+            ),
+            click.option(
+                "--model", default=SAMPLE, show_default=True, help="A model of your library."
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _run(
+    measure: Callable[[Library, common.Progress], common.Report],
+    model: str,
+    as_json: bool,
+    promised: Collection[str],
+) -> None:
+    """Measure, show, and say with the exit code whether every promised check was measured."""
+    with _progress(as_json) as progress:
+        report = measure(_library_with(model, progress), progress)
+    common.show(report, as_json=as_json)
+    missing = [name for name in promised if name not in {c.name for c in report.checks}]
+    if missing:
+        click.echo(f"Not measured: {', '.join(missing)}.", err=True)
+        sys.exit(1)
+
+
 @bench.command("parity")
-@click.option("--model", default=SAMPLE, show_default=True, help="A model of your library.")
-@click.option(
-    "--precision",
-    type=click.Choice(get_args(Precision)),
-    default="fast",
-    show_default=True,
-    help="Whose speeds are checked; tokens are always compared under exact.",
-)
-@click.option("--device", default="CPU", show_default=True, help="An OpenVINO device.")
-@click.option("--quick", is_flag=True, help="Fewer rounds, under a minute.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@_options()
 def parity_command(
     model: str, precision: Precision, device: str, quick: bool, as_json: bool
 ) -> None:
     """One PC: openvino-genai against our one stage and three stages; one core, one thread."""
-    with _progress(as_json) as progress:
-        library = _library_with(model, progress)
-        report = parity.run(
+    effort = parity.QUICK if quick else parity.FULL
+    _run(
+        lambda library, progress: parity.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("one_stage_ratio", "three_stage_ratio", "tokens_equal"),
+    )
+
+
+@bench.command("users")
+@_options()
+def users_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """Many users on one PC: our one stage against openvino-genai's batching; one core."""
+    effort = users.QUICK if quick else users.FULL
+    _run(
+        lambda library, progress: users.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("users8_vs_genai_cb", "users1_vs_llmpipeline"),
+    )
+
+
+@bench.command("pipeline")
+@_options()
+@click.option(
+    "--picture",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="pipeline.svg",
+    show_default=True,
+    help="Where to draw when each of three stages computed.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the same as a trace file (Perfetto, chrome://tracing).",
+)
+def pipeline_command(
+    model: str,
+    precision: Precision,
+    device: str,
+    quick: bool,
+    as_json: bool,
+    picture: Path,
+    trace: Path | None,
+) -> None:
+    """Two PCs, one core each, over TLS: the pipeline against one PC and two replicas."""
+    effort = pipeline.QUICK if quick else pipeline.FULL
+    files = pipeline.Files(picture, trace)
+    _run(
+        lambda library, progress: pipeline.run(
             library,
             model,
             precision=precision,
             device=device,
-            effort=parity.QUICK if quick else parity.FULL,
+            effort=effort,
+            files=files,
             progress=progress,
-        )
-    common.show(report, as_json=as_json)
+        ),
+        model,
+        as_json,
+        ("one_user_ratio", "two_users_vs_single", "users8_ratio", "users16_ratio"),
+    )
+
+
+@bench.command("prefill")
+@_options()
+def prefill_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """A long prompt comes while seven answers stream: how late are their tokens? One core a PC."""
+    effort = prefill.QUICK if quick else prefill.FULL
+    _run(
+        lambda library, progress: prefill.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("decode_delay_chunks",),
+    )
+
+
+@bench.command("prefix")
+@_options()
+def prefix_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """The next turn of a long conversation against a prompt nobody has seen; one core a PC."""
+    effort = prefix.QUICK if quick else prefix.FULL
+    _run(
+        lambda library, progress: prefix.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("ttft_gain",),
+    )
+
+
+@bench.command("speculation")
+@_options("exact")
+@click.option(
+    "--draft", default="", help="A smaller model of your library with the same vocabulary."
+)
+def speculation_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool, draft: str
+) -> None:
+    """Guessing ahead by kind of prompt and by distance; two PCs, one core each."""
+    effort = speculation.QUICK if quick else speculation.FULL
+    _run(
+        lambda library, progress: speculation.run(
+            library,
+            model,
+            draft=draft,
+            precision=precision,
+            device=device,
+            effort=effort,
+            progress=progress,
+        ),
+        model,
+        as_json,
+        ("worst_cell_ratio", "full_vs_naive_100ms", "tokens_equal"),
+    )
 
 
 def _library_with(model: str, progress: common.Progress) -> Library:

@@ -46,7 +46,18 @@ def test_the_core_chosen_is_one_this_process_may_use() -> None:
     assert common.idlest_core() in psutil.Process().cpu_affinity()
 
 
-@pytest.mark.parametrize("args", [["--help"], ["parity", "--help"]])
-def test_help_needs_no_model(args, capsys) -> None:
-    bench.main(args, standalone_mode=False)
-    assert "one core" in capsys.readouterr().out.lower() or args == ["--help"]
+NAMES = ("parity", "users", "pipeline", "prefill", "prefix", "speculation")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_needs_no_model_and_says_what_a_pc_is(name, capsys) -> None:
+    bench.main([name, "--help"], standalone_mode=False)
+    out = " ".join(capsys.readouterr().out.lower().split())
+    assert "one core" in out
+    assert {"--json", "--quick", "--model", "--precision", "--device"} <= set(out.split())
+
+
+def test_every_bench_is_listed(capsys) -> None:
+    bench.main(["--help"], standalone_mode=False)
+    out = capsys.readouterr().out
+    assert all(name in out for name in NAMES)
