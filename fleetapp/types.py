@@ -195,6 +195,11 @@ class ChainView(msgspec.Struct, frozen=True):
     running: int = 0
     waiting: int = 0
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of its PCs, in stage order."""
+        return tuple(a.node for a in sorted(self.assignments, key=lambda a: a.stage))
+
 
 class FleetView(msgspec.Struct, frozen=True):
     """What ``fleetapp fleet status`` and the admin view show."""

@@ -343,6 +343,13 @@ class Agent:
         """Counters of this PC's runners, asked now."""
         return await self._require().stages.counters()
 
+    async def trace(self, model: str) -> pipe.TraceView:
+        """The most recent steps of a model's chain; empty takes the one there is."""
+        hub = self._hub()
+        model = model or next((m.model_id for m in hub.router.served()), "")
+        steps = await hub.router.trace(model)
+        return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
+
     async def codes(self) -> list[JoinCodeView]:
         """Join codes, without their secrets."""
         return list(self._codebook().views())

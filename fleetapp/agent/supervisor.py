@@ -12,6 +12,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
 
 from fleetapp.engine import pipe, pipe_io
 from fleetapp.errors import FleetError, RunnerFailed, from_code
@@ -22,6 +23,8 @@ log = logging.getLogger("fleetapp.agent.supervisor")
 STOP_GRACE = 3.0
 EVENT_DEADLINE = 600.0
 """Longest silence between two events of one request before the runner is called hung (s)."""
+
+T = TypeVar("T")
 
 RequestEvent = pipe.Started | pipe.Delta | pipe.Finished
 RunnerEvent = (
@@ -54,6 +57,7 @@ class RunnerProcess:
         self._stopping = False
         self._write_lock = asyncio.Lock()
         self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
+        self._traces: list[asyncio.Future[pipe.Trace]] = []
         self.exited = asyncio.Event()
 
     @property
@@ -128,9 +132,22 @@ class RunnerProcess:
         Raises:
             RunnerFailed: no answer in time, or the process is gone.
         """
-        future: asyncio.Future[pipe.RunnerStats] = asyncio.get_running_loop().create_future()
-        self._stats.append(future)
-        await self.send(pipe.QueryStats())
+        return await self._query(pipe.QueryStats(), self._stats, deadline)
+
+    async def trace(self, deadline: float = 5.0) -> pipe.Trace:
+        """Ask for the most recent steps; only a head has any.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        return await self._query(pipe.QueryTrace(), self._traces, deadline)
+
+    async def _query(
+        self, question: pipe.ToRunner, waiting: list[asyncio.Future[T]], deadline: float
+    ) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        await self.send(question)
         try:
             return await asyncio.wait_for(future, deadline)
         except TimeoutError as exc:
@@ -178,7 +195,8 @@ class RunnerProcess:
                     remedy=cause.remedy,
                 )
             )
-        for future in self._stats:
+        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces]
+        for future in asked:
             if not future.done():
                 future.set_exception(cause)
         if not self._stopping:
@@ -191,10 +209,11 @@ class RunnerProcess:
             if queue is not None:
                 queue.put_nowait(message)
             return
-        if isinstance(message, pipe.RunnerStats) and self._stats:
-            future = self._stats.pop(0)
-            if not future.done():
-                future.set_result(message)
+        if isinstance(message, pipe.Trace):
+            _hand_over(self._traces, message)
+            return
+        if isinstance(message, pipe.RunnerStats):
+            _hand_over(self._stats, message)
         self._on_event(message)
 
     async def _read_stderr(self) -> None:
@@ -217,3 +236,9 @@ class RunnerProcess:
 def error_of(event: pipe.Failed | pipe.Finished | pipe.ChainFault) -> FleetError:
     """The typed error that an event carries."""
     return from_code(event.code, event.message, getattr(event, "remedy", ""))
+
+
+def _hand_over(waiting: list[asyncio.Future[T]], message: T) -> None:
+    """Answers come in the order of the questions; who gave up waiting is passed over."""
+    if waiting and not (future := waiting.pop(0)).done():
+        future.set_result(message)

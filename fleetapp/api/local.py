@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from fleetapp.api.errors import error_body, internal, json_response, use_error_m
 from fleetapp.api.feed import Limits, Pull
 from fleetapp.api.schema import explain, parse_object
 from fleetapp.api.sse import ClientGone, EventStream, connected
-from fleetapp.engine.pipe import RunnerStats
+from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
@@ -63,6 +63,13 @@ class LocalAgent(Protocol):
 
     async def runners(self) -> Sequence[RunnerStats]:
         """Counters of this PC's runners."""
+        ...
+
+    async def trace(self, model: str) -> TraceView:
+        """The most recent steps of a model's chain; only on the coordinator, which is its head.
+
+        An empty ``model`` takes the first that is served.
+        """
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -164,6 +171,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
         ("GET", "runners", local.runners),
+        ("GET", "trace", local.trace),
         ("GET", "fleet/codes", local.codes),
         ("POST", "fleet/codes", local.make_code),
         ("DELETE", "fleet/codes/{id}", local.revoke_code),
@@ -221,6 +229,9 @@ class _Local:
 
     async def runners(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.runners())
+
+    async def trace(self, request: web.Request) -> web.Response:
+        return json_response(await self._agent.trace(request.query.get("model", "")))
 
     async def codes(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.codes())

@@ -25,6 +25,7 @@ from fleetapp.api.auth import key_authorizer, loopback_authorizer
 from fleetapp.api.control import ControlApi
 from fleetapp.api.errors import use_error_middleware
 from fleetapp.api.local import add_local_routes
+from fleetapp.api.metrics import add_metrics_route
 from fleetapp.api.openai import add_openai_routes
 from fleetapp.api.proxy import add_proxy_routes
 from fleetapp.errors import PortTaken, StorageError
@@ -60,7 +61,9 @@ class HttpServers:
         """The OpenAI-compatible front for programs with an API key."""
         app = web.Application(client_max_size=MAX_BODY)
         use_error_middleware(app)
-        add_openai_routes(app, hub.router, key_authorizer(hub.keys))
+        authorize = key_authorizer(hub.keys)
+        add_openai_routes(app, hub.router, authorize)
+        add_metrics_route(app, hub.router.health, hub.router.reports, authorize)
         return await listen(app, host, port, "api_port")
 
 

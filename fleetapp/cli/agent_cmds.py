@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import click
 import msgspec
@@ -10,7 +12,9 @@ import msgspec
 from fleetapp.cli import output
 from fleetapp.cli.client import SLOW_SECONDS, Client, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import Malformed
+from fleetapp.engine.pipe import TraceView
+from fleetapp.engine.trace import trace_file
+from fleetapp.errors import Malformed, StorageError
 from fleetapp.types import AssignmentView, ChainView, LocalStatus, Precision
 
 _T = TypeVar("_T")
@@ -139,6 +143,29 @@ def unserve(app: App, /, model: str) -> None:
     with agent_client(app.home) as client:
         client.request("POST", "/local/v1/models/stop", {"model": model}, seconds=SLOW_SECONDS)
     click.echo(f"{output.one_line(model)} is no longer served.")
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="trace.json")
+@click.option("--model", default="", help="[default: the one that is served]")
+@common_options
+@pass_app
+def trace(app: App, /, file: Path, model: str) -> None:
+    """Write the chain's most recent steps to FILE, as Perfetto and chrome://tracing open it.
+
+    Only on the coordinator, whose PC is the head of every chain.
+    """
+    with agent_client(app.home) as client:
+        path = "/local/v1/trace?" + urlencode({"model": model})
+        found = as_type(client.request("GET", path), TraceView)
+    try:
+        file.write_text(trace_file(found.steps, found.nodes), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{file} cannot be written: {error.strerror or error}.") from error
+    click.echo(
+        f"{output.one_line(str(file))}: {len(found.steps)} steps of "
+        f"{output.one_line(found.model)}. Open it at https://ui.perfetto.dev."
+    )
 
 
 @click.command("quit")

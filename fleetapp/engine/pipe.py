@@ -286,6 +286,15 @@ class Trace(msgspec.Struct, frozen=True, tag="trace"):
     steps: tuple[StepRecord, ...]
 
 
+class TraceView(msgspec.Struct, frozen=True):
+    """A Trace as an agent hands it out."""
+
+    model: str
+    nodes: tuple[str, ...]
+    """Names of the PCs, by stage."""
+    steps: tuple[StepRecord, ...]
+
+
 FromRunner = (
     Progress
     | Loaded

@@ -10,14 +10,16 @@ from typing import Protocol
 from msgspec import structs
 
 from fleetapp.engine import pipe
-from fleetapp.errors import NoCapacity, NotFound, RunnerFailed
+from fleetapp.errors import FleetError, NoCapacity, NotFound, RunnerFailed
 from fleetapp.hub.chains import ChainKeeper
-from fleetapp.hub.service import Event, Health, ServedModel
+from fleetapp.hub.service import ChainReport, Event, Health, ServedModel
 
 log = logging.getLogger("fleetapp.hub.router")
 
 WAIT_LIVE = 60.0
 """How long a request waits for a chain that is being repaired (s)."""
+STATS_SECONDS = 2.0
+"""How long the head of a chain may take to say what it has counted (s)."""
 RETRYABLE = ("chain_broken", "runner_failed", "unavailable")
 
 
@@ -25,6 +27,8 @@ class Head(Protocol):
     """The head runner of a chain, held by this very PC."""
 
     def generate(self, request: pipe.Generate) -> AsyncIterator[Event]: ...
+    async def stats(self, deadline: float = 5.0) -> pipe.RunnerStats: ...
+    async def trace(self, deadline: float = 5.0) -> pipe.Trace: ...
 
 
 class Router:
@@ -78,6 +82,32 @@ class Router:
         return Health(
             ok=live > 0, reason=reason, nodes_online=self._nodes_online(), chains_live=live
         )
+
+    async def reports(self) -> tuple[ChainReport, ...]:
+        """Every chain, and what its head has counted."""
+        return tuple([ChainReport(c.view(), await self._counted(c)) for c in self._chains()])
+
+    async def trace(self, model: str) -> tuple[pipe.StepRecord, ...]:
+        """The most recent steps of a model's chain.
+
+        Raises:
+            NotFound, NoCapacity: no such chain.
+            RunnerFailed: its head is gone or does not answer.
+        """
+        head = self._head(self._pick(model).head_assignment)
+        if head is None:
+            raise RunnerFailed("The head of the chain is gone.")
+        return (await head.trace()).steps
+
+    async def _counted(self, keeper: ChainKeeper) -> pipe.RunnerStats | None:
+        head = self._head(keeper.head_assignment)
+        if head is None:
+            return None
+        try:
+            return await head.stats(STATS_SECONDS)
+        except FleetError as exc:
+            log.info("no counters of chain %s: %s", keeper.chain, exc.message)
+            return None
 
     async def generate(self, model: str, request: pipe.Generate) -> AsyncIterator[Event]:
         """See ``CompletionService.generate``.

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from fleetapp.engine import pipe
+from fleetapp.types import ChainView
 
 
 class ServedModel(msgspec.Struct, frozen=True):
@@ -29,6 +30,13 @@ class Health(msgspec.Struct, frozen=True):
     reason: str
     nodes_online: int
     chains_live: int
+
+
+class ChainReport(msgspec.Struct, frozen=True):
+    """A chain and what its head has counted; None while it has no head that answers."""
+
+    view: ChainView
+    head: pipe.RunnerStats | None = None
 
 
 Event = pipe.Started | pipe.Delta | pipe.Finished

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fleetapp.engine.pipe import RunnerStats
+from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
 from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import (
@@ -27,6 +27,7 @@ from fleetapp.types import (
     NodeView,
     Precision,
 )
+from fleetapp.wire.frames import StageTiming
 
 CODE = "FLEET-ABCD-EFGH"
 
@@ -122,6 +123,12 @@ class FakeAgent:
     async def runners(self) -> list[RunnerStats]:
         self._note("runners")
         return []
+
+    async def trace(self, model: str) -> TraceView:
+        self._note("trace", model)
+        stages = (StageTiming(120, 0, 300, 5), StageTiming(500, 20, 250, 9))
+        step = StepRecord(1, 1, 100, 900, 3, ("r",), (4,), stages)
+        return TraceView("tiny", ("anna", "ben"), (step,))
 
     async def codes(self) -> list[JoinCodeView]:
         self._note("codes")

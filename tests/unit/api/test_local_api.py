@@ -52,6 +52,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("POST", "fleet/codes", {"hours": 2, "uses": 3, "approve": True},
          ("make_code", 2.0, 3, True)),
         ("DELETE", "fleet/codes/id1", None, ("revoke_code", "id1")),
+        ("GET", "trace?model=m", None, ("trace", "m")),
         ("GET", "keys", None, ("keys",)),
         ("POST", "keys", {"name": "editor"}, ("make_key", "editor")),
         ("POST", "models/start", {"model": "m"}, ("start", "m", None, 0)),

@@ -162,3 +162,27 @@ def test_a_wrong_token_is_said(run: Run, home: Path, running: str) -> None:
     code, _, err = run("status")
     assert code == Unauthorized.exit_code
     assert "token" in err
+
+
+@pytest.mark.usefixtures("running")
+def test_a_trace_is_written_where_it_was_asked_for(
+    run: Run, agent: FakeAgent, tmp_path: Path
+) -> None:
+    file = tmp_path / "steps.json"
+    code, out, err = run("trace", str(file), "--model", "tiny")
+    assert code == 0, err
+    assert agent.asked[0] == ("trace", "tiny")
+    assert "1 steps of tiny" in out
+    events = json.loads(file.read_text())["traceEvents"]
+    assert {e["args"]["name"] for e in events if e["ph"] == "M"} == {
+        "steps in flight",
+        "stage 0 (anna)",
+        "stage 1 (ben)",
+    }
+
+
+@pytest.mark.usefixtures("running")
+def test_a_trace_that_cannot_be_written_is_an_error_with_a_reason(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("trace", str(tmp_path / "no such folder" / "steps.json"))
+    assert code != 0
+    assert "cannot be written" in err
