@@ -10,6 +10,7 @@ white space would otherwise write nothing else.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -33,6 +34,9 @@ MAX_TEXT: Final = 256 * 1024
 _KEPT: Final = 32
 _NOT_FORCED: Final = '%llguidance {"no_forcing": true}\n'
 _JSON: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ ]?|\n[ ]{0,16}"}
+
+_PLACE: Final = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?")
+"""Where it is wrong in the text we made of it, which nobody has seen."""
 
 Logits = npt.NDArray[np.float32]
 
@@ -70,7 +74,8 @@ def _compiled(grammar: Grammar) -> str:
 
 def _refused(grammar: Grammar, reason: str) -> BadRequest:
     what = "regular expression" if grammar.kind == "regex" else "JSON schema"
-    short = " ".join(reason.split("\n   1 |", maxsplit=1)[0].split())[:300]
+    reason = _PLACE.sub("", reason.split("\n   1 |", maxsplit=1)[0])
+    short = " ".join(reason.split())[:300].rstrip(".")
     return BadRequest(
         f"The {what} cannot be followed: {short}.",
         remedy=f"Change the {what}; docs/api.md says what is offered.",

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetapp.engine.executor.base import Executor
-from fleetapp.engine.sampling import sample
+from fleetapp.engine.sampling import Context, NoGrammars, verify
+from fleetapp.engine.worker import Grammars
 from fleetapp.errors import BadRequest
 from fleetapp.types import SamplingParams
 from fleetapp.wire.frames import Segment
@@ -47,6 +48,7 @@ class InProcessPipeline:
         executors: stages in order, the first with embeddings, the last with the LM head.
         eos_ids: every id that ends a sequence.
         prefill_chunk: most tokens of one prompt in one frame.
+        grammars: makes matchers for prompts that bring a grammar.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class InProcessPipeline:
         *,
         eos_ids: Sequence[int] = (),
         prefill_chunk: int = 512,
+        grammars: Grammars | None = None,
     ) -> None:
         self.executors = tuple(executors)
         self._eos = frozenset(eos_ids)
         self._chunk = prefill_chunk
+        self._grammars = grammars
         self._generation = 0
         if not (executors and executors[0].info.first and executors[-1].info.last):
             raise BadRequest("A pipeline begins with the embeddings and ends with the LM head.")
@@ -98,7 +102,9 @@ class InProcessPipeline:
         if any(not p.token_ids for p in prompts):
             raise BadRequest("A prompt has no tokens.")
         self._generation += 1
-        running = [_Sequence(slot, self._generation, p) for slot, p in enumerate(prompts)]
+        running = [
+            _Sequence(slot, self._generation, p, self._context(p)) for slot, p in enumerate(prompts)
+        ]
         results = [s.result for s in running]
         for executor in self.executors:
             for sequence in running:
@@ -108,7 +114,7 @@ class InProcessPipeline:
                 segments, inputs, asked = self._frame(running)
                 logits = self.forward(segments, inputs)
                 for sequence, row in zip(asked, logits, strict=True):
-                    token = sample(row, sequence.prompt.sampling, sequence.length)
+                    token = verify(row[None], (), sequence.context, sequence.length)[0].token
                     sequence.accept(token)
                     if on_token is not None:
                         on_token(sequence.slot, token)
@@ -120,6 +126,13 @@ class InProcessPipeline:
             for sequence in running:
                 self._close(sequence)
         return results
+
+    def _context(self, prompt: Prompt) -> Context:
+        grammar = prompt.sampling.grammar
+        matcher = None
+        if grammar is not None:
+            matcher = NoGrammars() if self._grammars is None else self._grammars(grammar)
+        return Context(prompt.sampling, tuple(prompt.token_ids), 0, matcher)
 
     def forward(
         self, segments: tuple[Segment, ...], inputs: npt.NDArray[np.int64]
@@ -161,10 +174,11 @@ class InProcessPipeline:
 class _Sequence:
     """Tokens not computed yet, and how many are."""
 
-    def __init__(self, slot: int, generation: int, prompt: Prompt) -> None:
+    def __init__(self, slot: int, generation: int, prompt: Prompt, context: Context) -> None:
         self.slot = slot
         self.generation = generation
         self.prompt = prompt
+        self.context = context
         self.result = Generated()
         self.length = 0
         self._next = list(prompt.token_ids)
