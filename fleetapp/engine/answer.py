@@ -149,7 +149,7 @@ class Answer:
         return Finished(
             request_id=self.request_id,
             reason=reason,
-            usage=Usage(self.prompt_tokens, self.tokens),
+            usage=Usage(self.prompt_tokens, self.tokens, self.cached_tokens),
             timings=self._timings(now),
             code=error.code if error else "",
             message=error.message if error else "",

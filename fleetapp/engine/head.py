@@ -19,9 +19,10 @@ import numpy as np
 from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.neighbours import after, name_of_next, next_stage
+from fleetapp.engine.orders import Opened, to_frame
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.requests import Requests, broken_by
-from fleetapp.engine.scheduler import Closed, Frame, Limits, Scheduler
+from fleetapp.engine.scheduler import Frame, Limits, Scheduler
 from fleetapp.engine.stats import runner_stats
 from fleetapp.engine.steplog import StepLog
 from fleetapp.engine.transport import (
@@ -33,8 +34,26 @@ from fleetapp.engine.transport import (
     Transport,
 )
 from fleetapp.engine.worker import Worker
-from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, StaleFrame, from_code
-from fleetapp.wire.frames import Activations, Close, Fault, Open, Ping, Step, Tokens
+from fleetapp.errors import (
+    ChainBroken,
+    FleetError,
+    FleetUnavailable,
+    KeptLost,
+    StaleFrame,
+    from_code,
+)
+from fleetapp.wire.frames import (
+    Activations,
+    Close,
+    Drop,
+    Fault,
+    Keep,
+    Open,
+    Ping,
+    Spill,
+    Step,
+    Tokens,
+)
 from fleetapp.wire.frames import Frame as WireFrame
 
 log = logging.getLogger("fleetapp.engine.head")
@@ -116,7 +135,6 @@ class Head:
             text,
             submit,
             out,
-            self._give_back,
             eos=eos,
             speculator=self._speculator,
             clock=clock,
@@ -165,6 +183,8 @@ class Head:
             self._watch(self._chain)
         busy = self._chain is not None and self._launch_next(self._chain)
         self._requests.say()
+        if self._chain is not None:
+            self._obey(self._chain)  # what ended just now is not held until the next event
         return busy or self._speculator.idle()
 
     def wait_seconds(self) -> float | None:
@@ -192,6 +212,7 @@ class Head:
             block_size=link.block_size,
             frames=link.stages,
             slots=self._slots,
+            spill_blocks=link.spill_blocks,
         )
         scheduler = Scheduler(limits, first_generation=self._generation)
         self._forming = None
@@ -247,11 +268,37 @@ class Head:
         except (ChainBroken, StaleFrame) as exc:
             self._break(chain, exc, next_stage(chain.link), after(chain.link).device_id)
 
-    def _give_back(self, closed: Closed) -> None:
-        if self._chain is not None:
-            close = Close(self._chain.link.epoch, closed.slot, closed.generation)
-            self._worker.close(close)
-            self._send(close)
+    def _obey(self, chain: _Chain) -> bool:
+        """Do as the scheduler says here and have the other stages do it, in the same order.
+
+        Returns:
+            Whether the chain still stands.
+        """
+        for order in chain.scheduler.orders():
+            if self._chain is not chain:
+                return False
+            frame: Open | Close | Keep | Drop | Spill
+            if isinstance(order, Opened):
+                told = self._requests.admitted(order)
+                self._log.opened(order.request_id, order.slot)
+                frame = Open(
+                    epoch=chain.link.epoch,
+                    slot=order.slot,
+                    generation=order.generation,
+                    sampling=told.sampling,
+                    prefix=order.prefix,
+                    history=told.history,
+                    answered=told.answered,
+                )
+                self._worker.open(frame)
+            else:
+                frame = to_frame(order, chain.link.epoch)
+                if isinstance(frame, Close):
+                    self._worker.close(frame)
+                else:
+                    self._worker.arrange(frame)
+            self._send(frame)
+        return self._chain is chain
 
     # -- frames ----------------------------------------------------------------------------
 
@@ -260,25 +307,9 @@ class Head:
             return False
         speculator = self._speculator
         frame = chain.scheduler.next_frame(speculator.propose if speculator.on else None)
-        if frame is None:
+        if not self._obey(chain) or frame is None:
             return False
-        for opened in frame.opened:
-            if self._chain is not chain:
-                return False
-            told = self._requests.admitted(opened)
-            self._log.opened(opened.request_id, opened.slot)
-            opening = Open(
-                epoch=chain.link.epoch,
-                slot=opened.slot,
-                generation=opened.generation,
-                sampling=told.sampling,
-                history=told.history,
-                answered=told.answered,
-            )
-            self._worker.open(opening)
-            self._send(opening)
-        if self._chain is chain:
-            self._launch(chain, frame)
+        self._launch(chain, frame)
         return True
 
     def _launch(self, chain: _Chain, frame: Frame) -> None:
@@ -344,7 +375,12 @@ class Head:
         if fault.step not in chain.scheduler.in_flight:
             self._log.dropped(fault.step)
             self._speculator.answered(fault.step, None)
-        if request_id is not None:
+        if request_id is None:
+            return
+        if fault.code == KeptLost.code:
+            log.warning("%s is computed from its first token: %s", request_id, fault.message)
+            chain.scheduler.again(request_id)
+        else:
             self._requests.fail(request_id, from_code(fault.code, fault.message))
 
     def _told(self, query: pipe.QueryStats | pipe.QueryTrace) -> None:
@@ -355,12 +391,12 @@ class Head:
         if self._chain is not None:
             running = self._chain.scheduler.running
             waiting = len(self._requests) - running
+        tally = self._speculator.controller.tally
+        chain = self._log.stats(
+            self._requests.ended, drafted=tally.drafted, accepted=tally.accepted
+        )
         self._out(
             runner_stats(
-                self._worker,
-                self._transport,
-                running=running,
-                waiting=waiting,
-                chain=self._log.stats(self._requests.ended),
+                self._worker, self._transport, running=running, waiting=waiting, chain=chain
             )
         )

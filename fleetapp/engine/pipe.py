@@ -216,6 +216,8 @@ class RunnerStats(msgspec.Struct, frozen=True, tag="stats"):
     sent_bytes: int
     """Application bytes written to the next hop."""
     received_bytes: int
+    kept_blocks: int
+    """Held by nothing but ended sequences that others may build on."""
     running: int
     """Requests now in the batch (head only)."""
     waiting: int

@@ -13,7 +13,7 @@ from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusa
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.prompts import Prepared, TextHost
-from fleetapp.engine.scheduler import Closed, Completion, Opened, Scheduler
+from fleetapp.engine.scheduler import Completion, Opened, Scheduler
 from fleetapp.engine.steplog import Ended
 from fleetapp.engine.text import StopMatcher
 from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, NoCapacity, StaleFrame
@@ -40,7 +40,6 @@ class Requests:
         text: makes stream decoders.
         submit: hands a request to the tokenizer's thread under a ticket.
         out: writes to the agent.
-        close: called when a request gives its slot back.
         eos: every id that ends an answer.
         speculator: hears of every request that is going to run, and of its end.
         clock: monotonic seconds.
@@ -52,7 +51,6 @@ class Requests:
         text: TextHost,
         submit: Callable[[int, pipe.Generate], None],
         out: Callable[[pipe.FromRunner], None],
-        close: Callable[[Closed], None],
         *,
         eos: frozenset[int],
         speculator: Speculator,
@@ -62,7 +60,6 @@ class Requests:
         self._text = text
         self._submit = submit
         self._out = out
-        self._close = close
         self._eos = eos
         self._speculator = speculator
         self._clock = clock
@@ -130,7 +127,8 @@ class Requests:
                 answer.reporter = Reporter(self._text.vocabulary())
             asked = answer.request.sampling.max_tokens
             answer.budget = answer_budget(len(event.ids), asked, self._context)
-            self._scheduler.add(request_id, event.ids, answer.budget)
+            priority = answer.request.sampling.priority
+            self._scheduler.add(request_id, event.ids, answer.budget, priority)
             self._speculator.opened(request_id, event.ids)
         except FleetError as exc:
             self._end(answer, "error", exc)
@@ -155,6 +153,7 @@ class Requests:
         sampling = answer.request.sampling
         if answer.admitted is None:
             answer.admitted = self._clock()
+            answer.cached_tokens = opened.prefix.length if opened.prefix else 0
             answer.seed = self._entropy() if sampling.seed is None else sampling.seed
         # The last stage needs nothing of how an answer ends.
         sampling = msgspec.structs.replace(
@@ -218,9 +217,7 @@ class Requests:
         self._talkative.pop(answer.request_id, None)
         self._speculator.closed(answer.request_id)
         if self._scheduler is not None:
-            closed = self._scheduler.finish(answer.request_id)
-            if closed is not None:
-                self._close(closed)
+            self._scheduler.finish(answer.request_id, keep=reason != "error")
         if (delta := answer.last_words()) is not None:
             self._out(delta)
         if answer.stops.stopped and reason == "length":

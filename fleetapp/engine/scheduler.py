@@ -2,148 +2,65 @@
 
 Continuous batching as in Orca (Yu et al., OSDI 2022, section 3): membership of the running
 batch is decided anew for every frame. Chunked prefill as in Sarathi-Serve (Agrawal et al.,
-OSDI 2024, section 4): a prompt is fed in pieces that share frames with decodes.
+OSDI 2024, section 4): a prompt is fed in pieces that share frames with decodes. Frames keep
+their order along the ring, so several pieces of one prompt may be on their way at once.
 
-A sequence is in at most one frame at a time. Sequences that may go on wait in one queue, in the
-order in which they became ready; each frame takes from its front, which is why nobody starves.
+A sequence that gets its next token is in one frame at a time. Those that may go on wait in one
+queue, in the order in which they became ready; each frame takes from its front. Who gets blocks
+when they are short is decided by rank: a sequence can take them from those that come after it,
+which are computed again later, and the first of all can take them from everybody. That is why
+nobody starves.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
+from fleetapp.engine.batch import (
+    Batch,
+    Chosen,
+    Completion,
+    Decode,
+    Frame,
+    Picks,
+    Propose,
+    Verified,
+    fits,
+    with_drafts,
+)
+from fleetapp.engine.chunks import CHUNK_STEP, pieces
+from fleetapp.engine.limits import Limits
+from fleetapp.engine.memory import Memory
+from fleetapp.engine.orders import Closed, Dropped, Kept, Opened, Order, Spilled
+from fleetapp.engine.sequences import Sequence, Waiting
 from fleetapp.errors import ContextTooLong, NoCapacity, StaleFrame
+from fleetapp.types import Priority
 from fleetapp.wire.frames import SampledToken, Segment
 
-
-class Limits(msgspec.Struct, frozen=True):
-    """What a chain can carry.
-
-    ``kv_blocks`` of ``block_size`` tokens are shared by all running sequences; at most
-    ``slots`` of them run; ``frames`` (the number of stages) are kept in flight;
-    ``frame_tokens`` is the most a frame carries and is larger than ``slots``, so that a
-    prefill always finds room beside the decodes.
-    """
-
-    kv_blocks: int
-    block_size: int
-    frames: int
-    slots: int = 32
-    frame_tokens: int = 256
-    waiting: int = 512
-
-    def blocks(self, tokens: int) -> int:
-        """Blocks that ``tokens`` positions take."""
-        return -(-tokens // self.block_size)
-
-    @property
-    def tokens(self) -> int:
-        """Positions that the whole cache holds."""
-        return self.kv_blocks * self.block_size
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """A waiting sequence got a slot; stages must hear of it before the frame."""
-
-    request_id: str
-    slot: int
-    generation: int
-
-
-class Closed(msgspec.Struct, frozen=True):
-    """A slot is free again; stages must hear of it before its next user."""
-
-    slot: int
-    generation: int
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """What to compute next: first the slots to open, then the segments with their tokens."""
-
-    step: int
-    opened: tuple[Opened, ...]
-    segments: tuple[Segment, ...]
-    tokens: tuple[int, ...]
-    """Of all segments, packed end to end."""
-
-
-class Chosen(msgspec.Struct, frozen=True):
-    """A token that a running sequence got; ``index`` counts its answer from 0."""
-
-    request_id: str
-    token: int
-    index: int
-    logprob: float | None = None
-    top: tuple[tuple[int, float], ...] = ()
-
-
-class Verified(msgspec.Struct, frozen=True):
-    """Of the drafts that a sequence had in a frame, the first ``accepted`` were right."""
-
-    request_id: str
-    drafted: int
-    accepted: int
-
-
-class Completion(msgspec.Struct, frozen=True):
-    """What came of one frame; ``lost`` names sequences whose answer is missing from it."""
-
-    chosen: tuple[Chosen, ...]
-    lost: tuple[str, ...]
-    verified: tuple[Verified, ...] = ()
-
-
-class Decode(msgspec.Struct, frozen=True):
-    """A sequence of the next frame that may carry drafts.
-
-    No more than ``room`` of them: with the token that follows them they exhaust its budget.
-    """
-
-    request_id: str
-    room: int
-
-
-class Batch(msgspec.Struct, frozen=True):
-    """The next frame before drafts are added to it."""
-
-    tokens: int
-    sequences: int
-    answers: int
-    """Sequences that will get a token."""
-    room: int
-    """Drafts that the whole frame has room for."""
-    decodes: tuple[Decode, ...]
-
-
-Propose = Callable[[Batch], Mapping[str, tuple[int, ...]]]
-"""Drafts by request, within the rooms; asked just before a frame is sent."""
-
-
-@dataclass(slots=True)
-class _Sequence:
-    request_id: str
-    prompt: tuple[int, ...]
-    max_tokens: int
-    blocks: int
-    slot: int = -1
-    generation: int = 0
-    past: int = 0
-    """Positions computed, drafts that wait to be verified not counted."""
-    drafts: tuple[int, ...] = ()
-    """Those in its frame."""
-    next_token: int = -1
-    answered: int = 0
-    step: int = -1
-    """The frame it is in, or -1."""
+__all__ = [
+    "Batch",
+    "Chosen",
+    "Closed",
+    "Completion",
+    "Decode",
+    "Dropped",
+    "Frame",
+    "Kept",
+    "Limits",
+    "Opened",
+    "Order",
+    "Propose",
+    "Scheduler",
+    "Spilled",
+    "Verified",
+]
 
 
 @dataclass(slots=True)
 class _InFlight:
-    sequences: tuple[_Sequence, ...]
+    entries: Picks
     alive: set[int]
     """Slots of the segments that no stage has dropped."""
 
@@ -162,13 +79,19 @@ class Scheduler:
             raise ValueError(f"limits that leave no room for a prefill: {limits}")
         self.limits = limits
         self.last_generation = first_generation
-        self._waiting: OrderedDict[str, _Sequence] = OrderedDict()
-        self._running: dict[str, _Sequence] = {}
-        self._ready: OrderedDict[str, _Sequence] = OrderedDict()
+        self.preemptions = 0
+        self.memory = Memory(limits)
+        self._waiting = Waiting(limits.patience)
+        self._running: dict[str, Sequence] = {}
+        self._decoding: OrderedDict[str, Sequence] = OrderedDict()
+        """Ready for their next token."""
+        self._prefilling: dict[str, Sequence] = {}
+        """With more than that to compute."""
         self._free_slots: deque[int] = deque(range(limits.slots))
-        self._free_blocks = limits.kv_blocks
         self._in_flight: dict[int, _InFlight] = {}
         self._step = 0
+        self._arrivals = 0
+        self._chunk = limits.frame_tokens
 
     @property
     def running(self) -> int:
@@ -182,24 +105,38 @@ class Scheduler:
 
     @property
     def free_blocks(self) -> int:
-        """Blocks that no running sequence has reserved."""
-        return self._free_blocks
+        """Blocks that no sequence holds, neither a running nor a kept one."""
+        return self.memory.free
 
     @property
     def in_flight(self) -> tuple[int, ...]:
         """Steps sent and not completed, oldest first."""
         return tuple(self._in_flight)
 
-    def add(self, request_id: str, prompt: tuple[int, ...], max_tokens: int) -> None:
-        """Queue a sequence; blocks for its prompt and all its answer are reserved at admission.
+    def pace(self, chunk: int) -> None:
+        """Positions of prompts that a frame may carry while somebody waits for a next token."""
+        self._chunk = max(CHUNK_STEP, min(chunk, self.limits.frame_tokens))
+
+    def tokens(self, request_id: str) -> tuple[list[int], int]:
+        """All tokens of a running sequence, and how many of them are its prompt."""
+        seq = self._running[request_id]
+        return seq.ids, seq.prompt
+
+    def add(
+        self,
+        request_id: str,
+        prompt: tuple[int, ...],
+        max_tokens: int,
+        priority: Priority = "interactive",
+    ) -> None:
+        """Queue a sequence.
 
         Raises:
             ContextTooLong: it could never fit.
             NoCapacity: too many are waiting.
         """
         total = len(prompt) + max_tokens
-        blocks = self.limits.blocks(total)
-        if blocks > self.limits.kv_blocks:
+        if self.limits.blocks(total) > self.limits.kv_blocks:
             raise ContextTooLong(
                 f"Prompt and answer need {total} tokens, this chain holds {self.limits.tokens}."
             )
@@ -207,10 +144,22 @@ class Scheduler:
             raise NoCapacity(
                 f"{len(self._waiting)} requests are waiting already.", remedy="Try again later."
             )
-        self._waiting[request_id] = _Sequence(request_id, prompt, max_tokens, blocks)
+        self._arrivals += 1
+        names = self.memory.names(prompt)
+        batch = priority == "batch"
+        seq = Sequence(
+            request_id, list(prompt), len(prompt), max_tokens, batch, self._arrivals, names
+        )
+        self._waiting.add(seq)
+
+    def orders(self) -> list[Order]:
+        """What stages must hear before anything else, in order; each is given once."""
+        return self.memory.take_orders()
 
     def next_frame(self, propose: Propose | None = None) -> Frame | None:
         """The next frame to send, or None while nothing can be sent.
+
+        Pass on ``orders`` after it, and before the frame.
 
         Args:
             propose: drafts for its decodes; none if left out.
@@ -218,42 +167,36 @@ class Scheduler:
         spare = self.limits.frames - len(self._in_flight)
         if spare < 1:
             return None
-        opened = self._admit()
-        picks = self._pick(spare)
+        self._admit()
+        picks, cost = self._pick(spare)
         if not picks:
-            return None  # nothing was admitted either: the first one ready is always picked
-        proposed = self._proposed(picks, propose) if propose is not None else {}
+            return None
+        if propose is not None:
+            picks = with_drafts(picks, cost, propose, self.memory, self.limits.frame_tokens)
         self._step += 1
-        segments: list[Segment] = []
         tokens: list[int] = []
-        for seq, count in picks:
-            prefill = seq.past < len(seq.prompt)
-            if prefill:
-                tokens += seq.prompt[seq.past : seq.past + count]
-                seq.drafts = ()
-            else:
-                seq.drafts = proposed.get(seq.request_id, ())
-                tokens += (seq.next_token, *seq.drafts)
-            sample = seq.past + count >= len(seq.prompt)
-            width = count + len(seq.drafts)
-            segments.append(Segment(seq.slot, seq.generation, seq.past, width, sample, seq.drafts))
-            seq.past += count
-            seq.step = self._step
-            del self._ready[seq.request_id]
-        self._in_flight[self._step] = _InFlight(
-            tuple(seq for seq, _ in picks), {s.slot for s in segments}
-        )
-        return Frame(self._step, opened, tuple(segments), tuple(tokens))
+        for seq, segment in picks:
+            past = segment.past_len
+            seq.past += segment.count - len(segment.drafts)
+            tokens += seq.ids[past : seq.past]
+            tokens += segment.drafts
+            self._decoding.pop(seq.request_id, None)
+            if seq.past == len(seq.ids):
+                self._prefilling.pop(seq.request_id, None)
+        segments = tuple([segment for _, segment in picks])
+        self.memory.launch(segments, [seq for seq, _ in picks])
+        self._in_flight[self._step] = _InFlight(picks, {s.slot for s in segments})
+        return Frame(self._step, segments, tuple(tokens))
 
     def complete(self, step: int, tokens: Iterable[SampledToken]) -> Completion:
         """A frame came back; its sequences may go on.
 
         Args:
             step: of the frame.
-            tokens: those of sequences that have ended meanwhile are ignored; a sequence that
-                should have got one for its next position and did not is reported as lost. After
-                drafts there are several, of consecutive positions: those that were right, then
-                one more.
+            tokens: those of sequences that have ended or were preempted meanwhile are ignored;
+                a sequence that should have got one for its next position and did not is
+                reported as lost. After drafts there are several, of consecutive positions:
+                those that were right, then one more.
 
         Raises:
             StaleFrame: no such step is in flight; nothing changes.
@@ -266,25 +209,26 @@ class Scheduler:
         chosen: list[Chosen] = []
         lost: list[str] = []
         verified: list[Verified] = []
-        for seq in self._in_flight.pop(step).sequences:
-            if seq.step != step:
-                continue  # ended meanwhile
-            seq.step = -1
-            if seq.past >= len(seq.prompt):
-                answer = answers.get((seq.slot, seq.generation), [])
-                if not _fits(seq, answer):
-                    lost.append(seq.request_id)
-                    continue
-                chosen += [
-                    Chosen(seq.request_id, t.token, seq.answered + i, t.logprob, t.top)
-                    for i, t in enumerate(answer)
-                ]
-                if seq.drafts:
-                    verified.append(Verified(seq.request_id, len(seq.drafts), _right(seq, answer)))
-                seq.next_token = answer[-1].token
-                seq.answered += len(answer)
-                seq.past += len(answer) - 1
-            self._ready[seq.request_id] = seq
+        for seq, segment in self._in_flight.pop(step).entries:
+            if seq.generation != segment.generation or not segment.sample:
+                continue  # ended or preempted meanwhile, or a piece of a prompt
+            answer = answers.get((segment.slot, segment.generation), [])
+            if not fits(seq, segment, answer):
+                lost.append(seq.request_id)
+                continue
+            index = len(seq.ids) - seq.prompt
+            chosen += [
+                Chosen(seq.request_id, t.token, index + i, t.logprob, t.top)
+                for i, t in enumerate(answer)
+            ]
+            if segment.drafts:
+                right = sum(
+                    t.token == d for t, d in zip(answer, segment.drafts, strict=False)
+                )  # an answer may also end with one of them: nothing could be chosen after it
+                verified.append(Verified(seq.request_id, len(segment.drafts), right))
+            seq.ids += [t.token for t in answer]
+            seq.past = len(seq.ids) - 1
+            self._decoding[seq.request_id] = seq
         return Completion(tuple(chosen), tuple(lost), tuple(verified))
 
     def drop(self, step: int, slot: int) -> str | None:
@@ -293,7 +237,8 @@ class Scheduler:
         A frame whose segments have all been dropped is complete, nothing more comes of it.
 
         Returns:
-            Whose segment it was, unless that sequence has ended; the caller finishes it.
+            Whose segment it was, unless that sequence has ended or was preempted; the caller
+            finishes it, or has it computed ``again``.
         """
         frame = self._in_flight.get(step)
         if frame is None or slot not in frame.alive:
@@ -301,99 +246,160 @@ class Scheduler:
         frame.alive.discard(slot)
         if not frame.alive:
             del self._in_flight[step]
-        for seq in frame.sequences:
-            if seq.slot == slot and seq.step == step:
+        for seq, segment in frame.entries:
+            if segment.slot == slot and seq.generation == segment.generation:
                 return seq.request_id
         return None
 
-    def finish(self, request_id: str) -> Closed | None:
-        """A sequence ends, wherever it is; slot and blocks are free at once.
+    def finish(self, request_id: str, *, keep: bool = True) -> None:
+        """A sequence ends, wherever it is; its slot is free at once.
 
-        Returns:
-            The slot to close, or None if it had none (waiting, or unknown).
+        Args:
+            request_id: whose; one that is not there is not an error.
+            keep: whether what it computed can be built on (false if something went wrong).
         """
-        if self._waiting.pop(request_id, None) is not None:
-            return None
-        seq = self._running.pop(request_id, None)
+        if self._waiting.pop(request_id) is not None:
+            return
+        seq = self._running.get(request_id)
+        if seq is not None:
+            self._leave(seq, keep=keep)
+
+    def again(self, request_id: str) -> None:
+        """What a running sequence began with is lost: compute all of it."""
+        seq = self._running.get(request_id)
         if seq is None:
-            return None
-        self._ready.pop(request_id, None)
-        seq.step = -1
-        self._free_slots.append(seq.slot)
-        self._free_blocks += seq.blocks
-        return Closed(seq.slot, seq.generation)
+            return
+        self.memory.forget(seq.began_with)
+        seq.fresh = True
+        self._put_back(seq, keep=False)
 
-    def _proposed(
-        self, picks: list[tuple[_Sequence, int]], propose: Propose
-    ) -> Mapping[str, tuple[int, ...]]:
-        decodes = tuple(
-            Decode(seq.request_id, seq.max_tokens - seq.answered - 1)
-            for seq, _ in picks
-            if seq.past >= len(seq.prompt)
-        )
-        if not decodes:
-            return {}
-        tokens = sum(count for _, count in picks)
-        batch = Batch(
-            tokens=tokens,
-            sequences=len(picks),
-            answers=sum(seq.past + count >= len(seq.prompt) for seq, count in picks),
-            room=max(0, self.limits.frame_tokens - tokens),
-            decodes=decodes,
-        )
-        return propose(batch)
+    # -- who runs ----------------------------------------------------------------------------
 
-    def _admit(self) -> tuple[Opened, ...]:
-        """Strictly in order: a large request at the front is not overtaken for ever."""
-        opened: list[Opened] = []
-        while self._waiting and self._free_slots:
-            seq = next(iter(self._waiting.values()))
-            if seq.blocks > self._free_blocks:
-                break
-            del self._waiting[seq.request_id]
+    def _admit(self) -> None:
+        """By rank. A large request at the front is not overtaken for ever."""
+        if not self._waiting:
+            return
+        for seq in self._waiting:
+            if self._sharer_prefills(seq):
+                continue  # in a moment it need not compute what that one is computing
+            if not self._find_place(seq):
+                return
+            self._waiting.pop(seq.request_id)
+            self._waiting.overtaken(seq)
             self.last_generation += 1
             seq.slot = self._free_slots.popleft()
             seq.generation = self.last_generation
-            self._free_blocks -= seq.blocks
+            self.memory.open(seq, self.memory.find(seq))
             self._running[seq.request_id] = seq
-            self._ready[seq.request_id] = seq
-            opened.append(Opened(seq.request_id, seq.slot, seq.generation))
-        return tuple(opened)
+            if seq.missing == 1:
+                self._decoding[seq.request_id] = seq
+            else:
+                self._prefilling[seq.request_id] = seq
 
-    def _pick(self, spare: int) -> list[tuple[_Sequence, int]]:
-        """Sequences and token counts of the next frame.
+    def _sharer_prefills(self, seq: Sequence) -> bool:
+        """Whether one that goes before it is about to compute more of its prefix than there is."""
+        if seq.fresh or not seq.names:
+            return False
+        mine = self._waiting.rank(seq)
+        most = (len(seq.ids) - 1) // self.limits.block_size
+        for other in self._prefilling.values():
+            next_one = other.source.listed
+            if (
+                next_one < min(most, len(other.names))
+                and other.names[next_one] == seq.names[next_one]
+                and self._waiting.rank(other) < mine
+            ):
+                return True
+        return False
+
+    def _find_place(self, seq: Sequence) -> bool:
+        """A slot, and blocks for what is known of it and a little more; True if there are.
+
+        An interactive sequence takes the place of batch ones, the last first.
+        """
+        if not self._running:
+            return True
+        victims: list[Sequence] = []
+        if not self._waiting.rank(seq)[0]:
+            victims = [v for v in self._running.values() if self._waiting.rank(v)[0]]
+        if not (self._free_slots or victims):
+            return False
+        found = self.memory.find(seq)
+        claims = sum([self.memory.claimed(other) for other in self._running.values()])
+        # A block each, so that the next token of somebody does not preempt the newcomer.
+        need = found.need + claims + len(self._running)
+        if self._free_slots and need <= self.memory.available(found):
+            return True
+        if not victims:
+            return False
+        gain = sum([self.memory.count(v) + self.memory.claimed(v) + 1 for v in victims])
+        if need - gain > self.memory.available(found):
+            return False
+        victim = max(victims, key=self._waiting.rank)
+        victim.passed += 1
+        self._put_back(victim, keep=True)
+        return self._find_place(seq)
+
+    def _put_back(self, seq: Sequence, *, keep: bool) -> None:
+        """Preempt: its blocks are others', its tokens so far are its prompt from now on."""
+        self._leave(seq, keep=keep)
+        self.preemptions += 1
+        seq.names = self.memory.names(seq.ids)
+        self._waiting.add(seq)
+
+    def _leave(self, seq: Sequence, *, keep: bool) -> None:
+        del self._running[seq.request_id]
+        self._decoding.pop(seq.request_id, None)
+        self._prefilling.pop(seq.request_id, None)
+        self.memory.close(seq, keep=keep)
+        self._free_slots.append(seq.slot)
+        seq.slot, seq.generation, seq.past = -1, -1, 0
+
+    # -- what they do ------------------------------------------------------------------------
+
+    def _pick(self, spare: int) -> tuple[Picks, int]:
+        """Segments of the next frame, and the blocks they need.
 
         Enough frames to keep every stage busy, each as wide as that allows: the ready ones are
-        divided among the spare frames, but no frame takes more than its share of all running.
+        divided among the spare frames, but no frame takes more than its share of all.
         """
-        share = -(-len(self._running) // self.limits.frames)
-        width = min(share, -(-len(self._ready) // spare))
-        front = [seq for _, seq in zip(range(width), self._ready.values(), strict=False)]
-        decodes = sum(1 for seq in front if seq.past >= len(seq.prompt))
-        room = self.limits.frame_tokens - decodes
-        picks: list[tuple[_Sequence, int]] = []
-        for seq in front:
-            missing = len(seq.prompt) - seq.past
-            if missing <= 0:
-                picks.append((seq, 1))
-                continue
-            count = min(missing, room)
-            if count:
-                room -= count
-                picks.append((seq, count))
-        return picks
+        limits = self.limits
+        decoders = len(self._running) - len(self._prefilling)
+        width = min(-(-decoders // limits.frames), -(-len(self._decoding) // spare))
+        ready = [(seq, 1) for seq in self._decoding.values()]
+        if self._prefilling:
+            room = limits.frame_tokens - width
+            room = min(room, self._chunk) if decoders else room
+            ranked = sorted(self._prefilling.values(), key=self._waiting.rank)
+            ready += pieces(ranked, room, limits.frame_tokens, limits.frames)
+        if self.memory.free < 2 * len(self._running) + limits.blocks(limits.frame_tokens):
+            ready.sort(key=lambda pair: self._waiting.rank(pair[0]))  # blocks are short
+        picks: Picks = []
+        cost = decodes = 0
+        for seq, count in ready:
+            decode = seq.request_id in self._decoding
+            if seq.slot < 0 or (decode and decodes == width):
+                continue  # preempted just now, or for another frame
+            before = len(picks)
+            cost = self._try(seq, count, picks, cost)
+            decodes += decode and len(picks) > before
+        return picks, cost
 
-
-def _fits(seq: _Sequence, answer: list[SampledToken]) -> bool:
-    """Whether an answer is one that its frame could get."""
-    return 1 <= len(answer) <= 1 + len(seq.drafts) and all(
-        t.position == seq.past + i and (i == 0 or answer[i - 1].token == seq.drafts[i - 1])
-        for i, t in enumerate(answer)
-    )
-
-
-def _right(seq: _Sequence, answer: list[SampledToken]) -> int:
-    """Drafts that were accepted. An answer may also end with one of them: after it the last
-    stage could choose nothing.
-    """
-    return sum(t.token == draft for t, draft in zip(answer, seq.drafts, strict=False))
+    def _try(self, seq: Sequence, count: int, picks: Picks, cost: int) -> int:
+        """Pick a segment if its blocks can be had; returns what all picks cost now."""
+        sample = seq.past + count == len(seq.ids)
+        segment = Segment(seq.slot, seq.generation, seq.past, count, sample)
+        while True:
+            total = cost + self.memory.cost(segment)
+            if total <= self.memory.free or self.memory.make_room(total):
+                picks.append((seq, segment))
+                return total
+            if self.memory.drop_sharers():
+                continue  # what only they shared need not be copied
+            mine = self._waiting.rank(seq)
+            picked = {id(other) for other, _ in picks}
+            victims = [v for v in self._running.values() if id(v) not in picked]
+            victim = max(victims, key=self._waiting.rank)
+            if self._waiting.rank(victim) <= mine:
+                return cost  # those before it go on and will end; it waits
+            self._put_back(victim, keep=True)

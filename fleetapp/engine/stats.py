@@ -22,6 +22,7 @@ def runner_stats(
         open_slots=worker.open_slots,
         free_blocks=worker.executor.free_blocks,
         blocks=worker.executor.info.blocks,
+        kept_blocks=worker.executor.kept_blocks,
         frames=worker.frames,
         tokens=worker.tokens,
         sent_bytes=transport.sent_bytes,

@@ -273,7 +273,8 @@ def at_rest(fleet: Served) -> bool:
     counters = [stats for node in fleet.agents() for stats in fleet.local("runners", node)]
     assert len(counters) == fleet.nodes
     return (chain["running"], chain["waiting"]) == (0, 0) and all(
-        s["open_slots"] == 0 and s["free_blocks"] == s["blocks"] for s in counters
+        s["open_slots"] == 0 and s["free_blocks"] + s["kept_blocks"] == s["blocks"]
+        for s in counters
     )
 
 

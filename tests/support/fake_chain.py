@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fleetapp.engine import pipe
+from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.prompts import Prepared, check_sampling, prompt_ids
@@ -79,7 +80,9 @@ class FakeChain:
         max_context: int = 256,
         slots: int = 32,
         fast: bool = False,
+        spill_blocks: int = 0,
         before: Callable[[Any], None] | None = None,
+        speculator: Speculator | None = None,
     ) -> None:
         self.stages = stages
         self.now = 100.0
@@ -95,6 +98,7 @@ class FakeChain:
                 blocks=blocks,
                 block_size=block_size,
                 max_context=max_context,
+                spill_blocks=spill_blocks,
                 before=before if i == min(1, stages - 1) else None,
             )
             for i, layers in enumerate(split(stages))
@@ -114,6 +118,7 @@ class FakeChain:
             eos=frozenset({EOS}),
             step_deadline=20.0,
             slots=slots,
+            speculator=speculator,
             clock=lambda: self.now,
             entropy=lambda: next(seeds),
         )
@@ -150,6 +155,7 @@ class FakeChain:
             prev=peer(index - 1),
             kv_blocks=self.blocks,
             block_size=self.block_size,
+            spill_blocks=self.executors[index].info.spill_blocks,
         )
 
     def ask(self, request_id: str, prompt: str, **sampling: Any) -> None:
@@ -226,11 +232,17 @@ class FakeChain:
         return [m for m in self.sent if isinstance(m, pipe.Delta) and m.request_id == request_id]
 
     def assert_clean(self) -> None:
-        """No slot, no block, no request is left anywhere."""
+        """No slot, no request is left anywhere, and no block but those of kept sequences."""
         self.head.handle(pipe.QueryStats())
         stats = self.sent.pop()
         assert isinstance(stats, pipe.RunnerStats)
         assert (stats.running, stats.waiting, stats.open_slots) == (0, 0, 0)
-        for worker in self.workers:
+        chain = self.head._chain
+        for worker, executor in zip(self.workers, self.executors, strict=True):
             assert worker.open_slots == 0
-            assert worker.executor.free_blocks == worker.executor.info.blocks
+            table = executor.slots
+            assert table.free_blocks + table.idle_blocks() == executor.info.blocks
+            kept = 0 if chain is None else chain.scheduler.memory.kept
+            assert table.kept == kept
+            if chain is not None:
+                assert table.idle_blocks() == chain.scheduler.memory.kept_blocks

@@ -92,6 +92,10 @@ class FakeExecutor:
     def free_blocks(self) -> int:
         return self.slots.free_blocks
 
+    @property
+    def kept_blocks(self) -> int:
+        return self.slots.idle_blocks()
+
     def open(self, slot: int, generation: int, prefix: Prefix | None = None) -> None:
         self._cache.open(slot, generation, prefix)
 

@@ -67,7 +67,7 @@ class RunnerRing(runners.RunnerRing):
     @staticmethod
     def _unclean(stats: pipe.RunnerStats) -> bool:
         busy = stats.open_slots or stats.running or stats.waiting
-        return bool(busy) or stats.free_blocks != stats.blocks
+        return bool(busy) or stats.free_blocks + stats.kept_blocks != stats.blocks
 
     def resources(self) -> list[tuple[int, int]]:
         """Threads and open files (handles on Windows) of each process."""

@@ -52,6 +52,11 @@ class Executor(Protocol):
         """Blocks that no sequence holds, neither a running nor a kept one."""
         ...
 
+    @property
+    def kept_blocks(self) -> int:
+        """Blocks that only kept sequences hold."""
+        ...
+
     def open(self, slot: int, generation: int, prefix: Prefix | None = None) -> None:
         """Begin a sequence, an empty one without ``prefix``; whoever was in the slot is dropped.
 

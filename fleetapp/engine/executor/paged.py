@@ -213,6 +213,11 @@ class PagedExecutor:
         """Blocks that no sequence holds."""
         return self._slots.free_blocks
 
+    @property
+    def kept_blocks(self) -> int:
+        """Blocks that only kept sequences hold."""
+        return self._slots.idle_blocks()
+
     def open(self, slot: int, generation: int, prefix: Prefix | None = None) -> None:
         """Begin a sequence, an empty one without ``prefix``."""
         self._cache.open(slot, generation, prefix)
