@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -119,7 +120,7 @@ class InFleet:
     def __init__(self, pc: PC, enrolment: Enrolment, changed: Callable[[], None]) -> None:
         self.pc = pc
         self.enrolment = enrolment
-        self.connected = False
+        self._connected = asyncio.Event()
         self.reason = "Looking for the coordinator."
         self.hub: Hub | None = None
         self.api: Bound | None = None
@@ -147,6 +148,18 @@ class InFleet:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the hub has greeted and is still there."""
+        return self._connected.is_set()
+
+    async def wait_connected(self, deadline: float) -> bool:
+        """Wait at most ``deadline`` seconds; whether the hub has greeted."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                await self._connected.wait()
+        return self.connected
 
     @property
     def is_coordinator(self) -> bool:
@@ -343,15 +356,18 @@ class InFleet:
         self.pc.fleet_store.save_membership(signed)
 
     async def _on_change(self, connected: bool, reason: str) -> None:
-        self.connected, self.reason = connected, reason
+        self.reason = reason
         if connected:
+            self._connected.set()
             if self._release is not None:
                 self._release.cancel()
                 self._release = None
             # The hub deals anew after every connection; what was held for the old one goes.
             await self.stages.release_all()
-        elif self._release is None:
-            self._release = asyncio.create_task(self._release_later())
+        else:
+            self._connected.clear()
+            if self._release is None:
+                self._release = asyncio.create_task(self._release_later())
         self._changed()
 
     async def _release_later(self) -> None:

@@ -183,7 +183,8 @@ class StageHost:
                     deadline=LINK_DEADLINE - 2,
                 )
             )
-            await asyncio.wait_for(held.link, LINK_DEADLINE)
+            async with asyncio.timeout(LINK_DEADLINE):
+                await held.link
         except TimeoutError:
             timeout = PeerTimeout(
                 f"{self._setup().name} could not reach its neighbours in the ring in time.",
@@ -288,7 +289,8 @@ class StageHost:
             )
         )
         try:
-            loaded = await asyncio.wait_for(held.loaded, LOAD_DEADLINE)
+            async with asyncio.timeout(LOAD_DEADLINE):
+                loaded = await held.loaded
         except TimeoutError as exc:
             await held.runner.stop()
             raise RunnerFailed("The shard did not load in time and was stopped.") from exc

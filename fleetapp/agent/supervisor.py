@@ -98,7 +98,8 @@ class RunnerProcess:
             raise self._cause()
         async with self._write_lock:
             try:
-                await asyncio.wait_for(pipe_io.write_async(process.stdin, message), 10.0)
+                async with asyncio.timeout(10.0):
+                    await pipe_io.write_async(process.stdin, message)
             except (OSError, TimeoutError) as exc:
                 raise self._cause() from exc
 
@@ -111,7 +112,8 @@ class RunnerProcess:
             await self.send(request)
             while not finished:
                 try:
-                    event = await asyncio.wait_for(queue.get(), EVENT_DEADLINE)
+                    async with asyncio.timeout(EVENT_DEADLINE):
+                        event = await queue.get()
                 except TimeoutError as exc:
                     raise RunnerFailed(f"The runner for {self._name} has gone silent.") from exc
                 finished = isinstance(event, pipe.Finished)
@@ -132,7 +134,8 @@ class RunnerProcess:
         self._stats.append(future)
         await self.send(pipe.QueryStats())
         try:
-            return await asyncio.wait_for(future, deadline)
+            async with asyncio.timeout(deadline):
+                return await future
         except TimeoutError as exc:
             raise RunnerFailed(f"The runner for {self._name} did not answer in time.") from exc
 
@@ -145,11 +148,13 @@ class RunnerProcess:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+            async with asyncio.timeout(STOP_GRACE):
+                await self.exited.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+            async with asyncio.timeout(STOP_GRACE):
+                await self.exited.wait()
 
     async def _read_messages(self) -> None:
         process = self._process
@@ -164,7 +169,8 @@ class RunnerProcess:
                 process.kill()
         await process.wait()
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._tasks[1], 1.0)
+            async with asyncio.timeout(1.0):
+                await self._tasks[1]
         self.exited.set()
         cause = self._cause()
         for request_id, queue in self._requests.items():
