@@ -17,6 +17,8 @@ ModelId = NewType("ModelId", str)
 Precision = Literal["exact", "fast"]
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 Role = Literal["member", "coordinator", "admin"]
+Decision = Literal["approve", "decline", "revoke", "reinstate"]
+"""An admin's word on one PC: the first two on one that waits, the others on a member."""
 Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]

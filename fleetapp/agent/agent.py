@@ -35,6 +35,7 @@ from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import add, new, new_member, sign_membership
+from fleetapp.hub.decisions import decide
 from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.state import HubState, StateFile
@@ -43,6 +44,7 @@ from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
 from fleetapp.types import (
     ChainView,
+    Decision,
     FleetView,
     JoinCodeView,
     LocalStatus,
@@ -365,6 +367,10 @@ class Agent:
     async def runners(self) -> list[pipe.RunnerStats]:
         """Counters of this PC's runners, asked now."""
         return await self._require().stages.counters()
+
+    async def decide(self, decision: Decision, device_id: str) -> None:
+        """Let a waiting PC in or not, shut a member out, let it in again."""
+        decide(self._hub(), decision, device_id)
 
     async def codes(self) -> list[JoinCodeView]:
         """Join codes, without their secrets."""

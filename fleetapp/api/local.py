@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar, get_args
 
 import msgspec
 from aiohttp import web
@@ -17,7 +18,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats
 from fleetapp.errors import FleetError
 from fleetapp.hub.keys import ApiKeyView
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
+from fleetapp.types import ChainView, Decision, FleetView, JoinCodeView, LocalStatus, Precision
 
 COMMENT_EVERY = 15.0
 
@@ -63,6 +64,10 @@ class LocalAgent(Protocol):
 
     async def runners(self) -> Sequence[RunnerStats]:
         """Counters of this PC's runners."""
+        ...
+
+    async def decide(self, decision: Decision, device_id: str) -> None:
+        """The admin's word on one PC, by its whole device id. NotFound if it is about nobody."""
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -118,6 +123,10 @@ class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hub_address: str = ""
 
 
+class _Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    device_id: str
+
+
 class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 24.0
     uses: int = 10
@@ -153,7 +162,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
 
         return handle
 
-    for method, path, handler in (
+    routes: tuple[tuple[str, str, _Handler], ...] = (
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("POST", "contribute", local.contribute),
@@ -163,6 +172,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
+        *(("POST", f"fleet/{d}", partial(local.decide, d)) for d in get_args(Decision)),
         ("GET", "runners", local.runners),
         ("GET", "fleet/codes", local.codes),
         ("POST", "fleet/codes", local.make_code),
@@ -172,7 +182,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("DELETE", "keys/{id}", local.revoke_key),
         ("POST", "models/start", local.start),
         ("POST", "models/stop", local.stop),
-    ):
+    )
+    for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
 
 
@@ -221,6 +232,11 @@ class _Local:
 
     async def runners(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.runners())
+
+    async def decide(self, decision: Decision, request: web.Request) -> web.Response:
+        asked = await _body(request, _Device)
+        await self._agent.decide(decision, asked.device_id)
+        return _done()
 
     async def codes(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.codes())

@@ -122,7 +122,7 @@ class Gatekeeper:
         entry = self._take(device_id)
         leaf = certificates.load_pem(self._authority.issue(entry.csr.encode()))
         self._admit(new_member(certificates.public_key_of(leaf), entry.name, time.time()))
-        self._audit.write("local", "approved", device=device_id)
+        self._audit.write("local", "approved", device=device_id, name=entry.name)
 
     def decline(self, device_id: str) -> None:
         """Refuse a waiting PC, which goes on asking with the same code. Raises NotFound."""
@@ -130,7 +130,7 @@ class Gatekeeper:
         assert self._state.value is not None
         refused = (*self._state.value.declined, Declined(entry.device_id, entry.code_id))
         self._state.change(declined=refused[-MAX_DECLINED:])
-        self._audit.write("local", "declined", device=device_id)
+        self._audit.write("local", "declined", device=device_id, name=entry.name)
 
     def _take(self, device_id: str) -> Pending:
         assert self._state.value is not None

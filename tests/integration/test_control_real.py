@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,68 @@ def test_the_command_line_says_it_in_one_sentence(
     assert "This join code has expired." in done.stderr
     assert "Traceback" not in done.stderr
     assert code not in done.stderr
+
+
+# ------------------------------------------------------------------ the admin's word
+
+
+def command(agent: AgentProcess, *args: str) -> subprocess.CompletedProcess[str]:
+    """``fleetapp ARGS`` on that PC, nobody at the keyboard."""
+    return subprocess.run(
+        [sys.executable, "-m", "fleetapp.cli", *args, "--state", str(agent.home)],
+        env=agent.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
+    coordinator: AgentProcess, alone: AgentProcess
+) -> None:
+    device = alone.get("status")["device_id"]
+    code = coordinator.code(approve=True)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(command, alone, "fleet", "join", code)
+        coordinator.until_member_is("newcomer", "pending")
+        alone.until(lambda a: device in a.get("status")["reason"])
+        assert "pending" in command(coordinator, "fleet", "nodes").stdout
+        # Without a keyboard a name is not enough: nobody has compared the id.
+        assert command(coordinator, "fleet", "approve", "newcomer").returncode != 0
+        assert coordinator.members()["newcomer"] == "pending"
+        approved = command(coordinator, "fleet", "approve", device)
+        assert (approved.returncode, device in approved.stdout) == (0, True)
+        joined = joining.result(30)
+    assert joined.returncode == 0, joined.stderr
+    assert device in joined.stderr, "the other end shows what is to be compared"
+    coordinator.until_member_is("newcomer", "online")
+    with pytest.raises(UserError, match="not the coordinator"):
+        alone.post("fleet/revoke", device_id=coordinator.get("status")["device_id"])
+
+    assert command(coordinator, "fleet", "revoke", "newcomer", "--yes").returncode == 0
+    assert coordinator.members()["newcomer"] == "revoked"
+    alone.until(lambda a: a.get("status")["state"] == "connecting")
+    with pytest.raises((NoHub, NotAMember)):
+        alone.get("fleet")
+    assert command(coordinator, "fleet", "reinstate", device[:12]).returncode == 0
+    coordinator.until_member_is("newcomer", "online")
+    lines = (coordinator.home / "hub" / "audit.jsonl").read_text("utf-8").splitlines()
+    said = [e["action"] for e in map(json.loads, lines) if e.get("device") == device]
+    assert said == ["approved", "revoked", "reinstated"]
+
+
+def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -> None:
+    device = alone.get("status")["device_id"]
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(alone.post, "fleet/join", code=coordinator.code(approve=True))
+        coordinator.until_member_is("newcomer", "pending")
+        coordinator.post("fleet/decline", device_id=device)
+        with pytest.raises(NotAMember, match="declined"):
+            joining.result(30)
+    assert "newcomer" not in coordinator.members()
 
 
 # ------------------------------------------------------------------ leaving and coming back
