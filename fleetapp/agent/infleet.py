@@ -143,6 +143,7 @@ class InFleet:
             setup=self._setup,
             made_here=lambda name: self.hub.shard_folder(name) if self.hub else None,
             verify=self._verify,
+            trusted=self.trust.allows,
             report=self._report,
             changed=changed,
         )
@@ -338,7 +339,7 @@ class InFleet:
 
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
-            self._update_membership(message.membership)
+            await self._update_membership(message.membership)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):
@@ -347,10 +348,13 @@ class InFleet:
         elif isinstance(message, Release):
             await self.stages.release(message.assignment)
 
-    def _update_membership(self, signed: Signed) -> None:
+    async def _update_membership(self, signed: Signed) -> None:
         if self.trust.update(signed):
             self._keep_membership(signed)
+        if not self.trust.allows(self.pc.identity.spki):
+            await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)
+        await self.stages.leave_strangers()
 
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)

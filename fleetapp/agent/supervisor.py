@@ -36,6 +36,7 @@ class RunnerProcess:
         name: for logs, e.g. "stage 1 of chain c3".
         on_event: called on the event loop for every message that belongs to no request.
         on_exit: called once with the cause when the process ended without being asked to.
+        module: what is run; tests have one that needs no model.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class RunnerProcess:
         name: str,
         on_event: Callable[[RunnerEvent], None],
         on_exit: Callable[[RunnerFailed], None],
+        module: str = "fleetapp.engine.runner",
     ) -> None:
         self._name = name
+        self._module = module
         self._on_event = on_event
         self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
@@ -72,7 +75,7 @@ class RunnerProcess:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "fleetapp.engine.runner",
+                self._module,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

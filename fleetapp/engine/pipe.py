@@ -95,7 +95,9 @@ class QueryStats(msgspec.Struct, frozen=True, tag="query_stats"):
 
 
 class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
-    """Leave the ring; stay loaded."""
+    """Leave the ring; stay loaded. With a reason, requests end as if the chain had broken."""
+
+    reason: str = ""
 
 
 ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats
