@@ -147,7 +147,7 @@ class _Api:
     ) -> None:
         match event:
             case Started() if call.messages is not None:
-                await stream.send(reply.opening())
+                await stream.send(reply.opening(event))
             case Delta():
                 chunk = reply.delta(event)
                 if chunk is not None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from fleetapp.api.schema import Call
-from fleetapp.engine.pipe import Delta, Finished
+from fleetapp.engine.pipe import Delta, Finished, Started
 from fleetapp.hub.service import ServedModel
 from fleetapp.types import Usage
 
@@ -79,9 +79,13 @@ class Reply:
         kind = "chat.completion" if self._chat else "text_completion"
         return self._object(kind, [choice], usage=usage(end.usage), fleet=self._fleet(end))
 
-    def opening(self) -> dict[str, Any]:
-        """The first chunk of a chat stream: whose turn it is."""
-        return self._chunk({"role": "assistant", "content": ""}, None)
+    def opening(self, begin: Started) -> dict[str, Any]:
+        """The first chunk of a chat stream: whose turn it is, who serves it, what was read.
+
+        A reader that stops early never sees the closing chunk.
+        """
+        fleet = {"devices": list(self._devices), "prompt_tokens": begin.prompt_tokens}
+        return self._chunk({"role": "assistant", "content": ""}, None) | {"fleet": fleet}
 
     def delta(self, delta: Delta) -> dict[str, Any] | None:
         """A chunk of text, or None when there is nothing to show yet."""
