@@ -167,6 +167,8 @@ class LocalStatus(msgspec.Struct, frozen=True):
     api_url: str = ""
     """Base URL of the OpenAI-compatible API that this PC can use, or empty."""
     assignments: tuple[AssignmentView, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What somebody should look at although everything works still; a sentence or two each."""
 
 
 class JoinCodeView(msgspec.Struct, frozen=True):

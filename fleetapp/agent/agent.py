@@ -167,6 +167,7 @@ class Agent:
             hub=fleet.link.address if fleet else "",
             api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
             assignments=fleet.stages.views() if fleet else (),
+            warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
         )
 
     def _state(self) -> tuple[str, str]:

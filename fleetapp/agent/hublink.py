@@ -140,6 +140,11 @@ class HubLink:
         """Try again now (the network changed, a hub was discovered)."""
         self._kick.set()
 
+    def renew(self) -> None:
+        """Show the leaf that is on disk now on new connections, and try at once."""
+        tls.show_leaf(self._context, self._credentials)
+        self.kick()
+
     async def send(self, message: FromMember) -> None:
         """Write one message; dropped with a log line while not connected."""
         socket = self._socket

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address, split_address
+from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
+from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
@@ -37,6 +38,7 @@ from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.hub import Hub
+from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.router import Head
 from fleetapp.hub.state import StateFile
@@ -65,6 +67,8 @@ class Bound:
     host: str
     port: int
     close: Callable[[], Awaitable[None]]
+    renew: Callable[[], None] = lambda: None
+    """Show the leaf that is on disk now to whoever connects from now on."""
 
 
 class Servers(Protocol):
@@ -136,6 +140,14 @@ class InFleet:
             on_message=self._on_message,
             on_change=self._on_change,
         )
+        self.renewal = Renewal(
+            store=pc.fleet_store,
+            leaf=enrolment.leaf,
+            ask=self._new_leaf,
+            renewed=self._renewed,
+            changed=changed,
+        )
+        self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
         self.stages = StageHost(
             store=self._store,
@@ -186,6 +198,7 @@ class InFleet:
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
+        self._tasks.append(asyncio.create_task(self.renewal.run()))
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
@@ -224,6 +237,9 @@ class InFleet:
             head=self._head,
             store_membership=self._keep_membership,
         )
+        # Before anybody connects: nobody could ask a coordinator whose own leaf has expired.
+        self._gate = hub.gate
+        await self.renewal.look()
         host = self._listen_host()
         self._control = await pc.servers.open_control(
             hub, self.trust, self.enrolment.credentials, host, settings.control_port
@@ -331,6 +347,26 @@ class InFleet:
                 remedy="Ask the admin; nothing was loaded.",
             )
         verify(signed.payload, signed.signature, signed.signer, member.public_key)
+
+    # ------------------------------------------------------------------ certificate
+
+    async def _new_leaf(self) -> bytes:
+        ask = proof_of_key(self.pc.identity, self.pc.name())
+        if self._gate is not None:
+            return self._gate.request(ask, "").leaf.encode()
+        return await ask_for_leaf(
+            ask,
+            self.enrolment.credentials.authority_pem,
+            self.fleet_id,
+            [member.device_id for member in self.trust.coordinators()],
+            await self._addresses(),
+        )
+
+    async def _renewed(self) -> None:
+        self.link.renew()
+        if self._control is not None:
+            self._control.renew()
+        await self.stages.renew()
 
     # ------------------------------------------------------------------ messages
 

@@ -254,6 +254,13 @@ class StageHost:
         """Stop every runner."""
         await asyncio.gather(*(self.release(a) for a in list(self._held)))
 
+    async def renew(self) -> None:
+        """Let every runner show the new leaf on new connections."""
+        for held in list(self._held.values()):
+            if held.runner is not None:
+                with contextlib.suppress(RunnerFailed):
+                    await held.runner.send(pipe.Renew())
+
     async def counters(self) -> list[pipe.RunnerStats]:
         """What each loaded runner has counted.
 

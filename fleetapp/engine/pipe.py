@@ -100,7 +100,11 @@ class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
     reason: str = ""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats
+class Renew(msgspec.Struct, frozen=True, tag="renew"):
+    """The leaf at the path of Load is a new one: show it on new connections."""
+
+
+ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | Renew
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):

@@ -71,7 +71,8 @@ class Gatekeeper:
         Raises:
             BadJoinCode, ExpiredJoinCode, UsedUpJoinCode, RevokedJoinCode, TooManyAttempts.
             Malformed, BadRequest: the signing request or the secret is broken.
-            NotAMember: this PC was revoked, or the admin declined it.
+            NotAMember: this PC was revoked, or the admin declined it; or it came without a code
+                and is no member.
         """
         state = self._state.value
         assert state is not None
@@ -84,6 +85,11 @@ class Gatekeeper:
             return JoinReply(False, state.name, leaf.decode(), membership)
         if any(p.device_id == device for p in state.pending):
             return JoinReply(True, state.name)
+        if not request.secret:
+            raise NotAMember(
+                "This PC is no member of the fleet.",
+                remedy="Leave it (fleetapp fleet leave) and join with a code.",
+            )
         try:
             secret = bytes.fromhex(request.secret)
         except ValueError as exc:

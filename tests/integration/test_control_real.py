@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from fleetapp.errors import (
     AlreadyMember,
@@ -29,6 +31,10 @@ from fleetapp.errors import (
     WrongFleet,
 )
 from fleetapp.fleet import joincode
+from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.enrolment import FleetStore
+from fleetapp.fleet.identity import Identity
+from fleetapp.platform.paths import Paths
 from tests.support.agents import AgentProcess
 
 
@@ -328,6 +334,46 @@ def test_a_coordinator_leaves_last_and_takes_its_codes_and_keys_along(
         assert len(hub.get("fleet/codes")) == 1
         with pytest.raises(FleetError):
             member.post("fleet/join", code=code, hub_address=hub.hub_address)
+
+
+# ------------------------------------------------------------------ certificates grow old
+
+
+def age(hub: AgentProcess, agent: AgentProcess, days: int) -> x509.Certificate:
+    """Make the certificate on a stopped agent's disk one that its fleet issued so long ago."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLEETAPP_KEYRING", "off")
+        authority = Authority.open(Paths(hub.home))
+    paths = Paths(agent.home)
+    identity = Identity.load_or_create(paths)
+    issued = datetime.now(UTC) - timedelta(days=days)
+    return FleetStore(paths, identity).save_leaf(authority.issue(identity.csr(), now=issued))
+
+
+def leaf(agent: AgentProcess) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((agent.home / "identity/fleet/leaf.crt").read_bytes())
+
+
+@pytest.mark.parametrize("days", [20, 60], ids=["half its life", "expired"])
+def test_certificates_are_renewed_on_every_pc(tmp_path: Path, days: int) -> None:
+    hub, member = AgentProcess(tmp_path / "hub", "hub"), AgentProcess(tmp_path / "pc", "member")
+    with hub, member:
+        member.post("fleet/join", code=hub.create())
+        for agent in (member, hub):
+            agent.stop()
+        old = {agent: age(hub, agent, days) for agent in (hub, member)}
+        # The member alone: there is nobody to ask, and it says so.
+        member.start()
+        member.until(lambda a: bool(a.get("status")["warnings"]))
+        assert "could not be renewed" in command(member, "status").stdout
+        assert "could not be renewed" in command(member, "doctor").stdout
+        hub.start()
+        assert leaf(hub) != old[hub], "the coordinator renews its own before anybody connects"
+        member.until(lambda a: leaf(a) != old[member], 60)
+        hub.until_member_is("member", "online")
+        member.until(lambda a: a.get("status")["warnings"] == [])
+        for agent in (hub, member):
+            assert leaf(agent).not_valid_after_utc > datetime.now(UTC) + timedelta(days=29)
 
 
 # ------------------------------------------------------------------ one agent a folder

@@ -21,7 +21,7 @@ from fleetapp.models.store import ShardStore
 from fleetapp.types import SamplingParams
 from tests.support.fake_executor import reference
 from tests.support.fake_runner import MODEL, stage_folder
-from tests.support.fleet import TestFleet, TestMember
+from tests.support.fleet import TestFleet, TestMember, shown_by
 
 DEADLINE = 30.0
 
@@ -122,8 +122,12 @@ class PC:
 
 
 @pytest.fixture
-async def pcs(tmp_path: Path) -> AsyncIterator[tuple[PC, PC]]:
-    fleet = TestFleet(tmp_path / "fleet")
+def fleet(tmp_path: Path) -> TestFleet:
+    return TestFleet(tmp_path / "fleet")
+
+
+@pytest.fixture
+async def pcs(tmp_path: Path, fleet: TestFleet) -> AsyncIterator[tuple[PC, PC]]:
     made = PC(tmp_path, fleet.enrol("anna"), 0, 3), PC(tmp_path, fleet.enrol("ben"), 3, 6)
     for index, pc in enumerate(made):
         await pc.assign(index, 2)
@@ -218,3 +222,13 @@ async def test_an_attempt_that_was_given_up_does_not_end_the_next_one(
     async with asyncio.timeout(10):
         await given_up
     assert first.host.views()[0].phase == "linked"
+
+
+async def test_a_new_certificate_reaches_every_runner(pcs: tuple[PC, PC], fleet: TestFleet) -> None:
+    second = pcs[1]
+    port = (await second.phase("ready")).port
+    fresh = second.member.store.save_leaf(fleet.authority.issue(second.member.identity.csr()))
+    assert await shown_by(second.member, port) == second.member.enrolment.leaf
+    await second.host.renew()
+    await second.host.counters()  # answered in order: the message has been heard
+    assert await shown_by(second.member, port) == fresh
