@@ -18,6 +18,8 @@ Precision = Literal["exact", "fast"]
 Priority = Literal["interactive", "batch"]
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 Role = Literal["member", "coordinator", "admin"]
+Decision = Literal["approve", "decline", "revoke", "reinstate"]
+"""An admin's word on one PC: the first two on one that waits, the others on a member."""
 Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
@@ -227,6 +229,8 @@ class LocalStatus(msgspec.Struct, frozen=True):
     api_url: str = ""
     """Base URL of the OpenAI-compatible API that this PC can use, or empty."""
     assignments: tuple[AssignmentView, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What somebody should look at although everything works still; a sentence or two each."""
 
 
 class JoinCodeView(msgspec.Struct, frozen=True):

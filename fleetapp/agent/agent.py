@@ -25,6 +25,7 @@ from fleetapp.errors import (
     BadRequest,
     NoHub,
     NotAMember,
+    StorageError,
     UserError,
 )
 from fleetapp.fleet import joincode, keys
@@ -34,6 +35,7 @@ from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import add, new, new_member, sign_membership
+from fleetapp.hub.decisions import decide
 from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.state import HubState, StateFile
@@ -42,6 +44,7 @@ from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
 from fleetapp.types import (
     ChainView,
+    Decision,
     FleetView,
     JoinCodeView,
     LocalStatus,
@@ -53,6 +56,8 @@ log = logging.getLogger("fleetapp.agent")
 DISCOVERY_DEADLINE = 10.0
 FIND_HUB_DEADLINE = 15.0
 JOIN_DEADLINE = 600.0
+GREET_DEADLINE = 5.0
+"""For the coordinator's greeting after joining; and before leaving, which it should hear of (s)."""
 CODE_HOURS = 72.0
 CODE_USES = 100
 
@@ -84,6 +89,8 @@ class Agent:
             runtime=lambda: f"OpenVINO {metadata.version('openvino')}",
         )
         self._fleet: InFleet | None = None
+        self._trouble: StorageError | None = None
+        """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
@@ -104,7 +111,13 @@ class Agent:
         await asyncio.to_thread(self._discovery.stop)
 
     async def _enter(self) -> None:
-        enrolment = await asyncio.to_thread(self._fleet_store.load)
+        try:
+            enrolment = await asyncio.to_thread(self._fleet_store.load)
+        except StorageError as exc:
+            # The agent must run all the same, or nobody could tell it to leave.
+            log.error("%s", exc)  # noqa: TRY400 - the cause is in the sentence
+            self._trouble = exc
+            return
         if enrolment is None:
             return
         fleet = InFleet(self._pc, enrolment, self._changed)
@@ -154,10 +167,13 @@ class Agent:
             hub=fleet.link.address if fleet else "",
             api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
             assignments=fleet.stages.views() if fleet else (),
+            warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
         )
 
     def _state(self) -> tuple[str, str]:
         fleet = self._fleet
+        if self._trouble is not None:
+            return "attention", str(self._trouble)
         if fleet is None:
             return "not_joined", self._waiting_for or "This PC belongs to no fleet yet."
         if not fleet.connected:
@@ -249,6 +265,8 @@ class Agent:
                 joined.membership,
             )
             await self._enter()
+            if self._fleet is not None:
+                await self._fleet.wait_connected(GREET_DEADLINE)
         return await self.status()
 
     async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
@@ -288,6 +306,11 @@ class Agent:
             UserError: it coordinates others.
         """
         async with self._busy:
+            if self._trouble is not None:
+                await asyncio.to_thread(self._fleet_store.remove)
+                self._trouble = None
+                self._changed()
+                return
             fleet = self._require()
             if fleet.hub is not None:
                 membership = fleet.trust.membership
@@ -302,6 +325,8 @@ class Agent:
                         f"This PC coordinates {len(others)} other PCs.",
                         remedy="Let them leave first (fleetapp fleet leave on each).",
                     )
+            if not await fleet.wait_connected(GREET_DEADLINE):
+                log.warning("left a fleet whose coordinator cannot hear it; it lists this PC on")
             await fleet.stop(LEFT)
             self._fleet = None
             await asyncio.to_thread(self._fleet_store.remove)
@@ -333,7 +358,8 @@ class Agent:
                     last = view
                     yield view
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), 1.0)
+                    async with asyncio.timeout(1.0):
+                        await event.wait()
                 await asyncio.sleep(0.05)
         finally:
             if fleet.hub is not None:
@@ -349,6 +375,10 @@ class Agent:
         model = model or next((m.model_id for m in hub.router.served()), "")
         steps = await hub.router.trace(model)
         return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
+
+    async def decide(self, decision: Decision, device_id: str) -> None:
+        """Let a waiting PC in or not, shut a member out, let it in again."""
+        decide(self._hub(), decision, device_id)
 
     async def codes(self) -> list[JoinCodeView]:
         """Join codes, without their secrets."""
@@ -423,6 +453,8 @@ class Agent:
         self._changed()
 
     def _refuse_if_member(self) -> None:
+        if self._trouble is not None:
+            raise self._trouble
         if self._fleet is not None:
             raise AlreadyMember(
                 f"This PC already belongs to the fleet '{self._fleet.enrolment.info.name}'.",
@@ -430,6 +462,8 @@ class Agent:
             )
 
     def _require(self) -> InFleet:
+        if self._trouble is not None:
+            raise self._trouble
         if self._fleet is None:
             raise NotAMember("This PC belongs to no fleet.")
         return self._fleet
@@ -458,7 +492,8 @@ class Agent:
                 event.clear()
                 yield None
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(event.wait(), 5.0)
+                    async with asyncio.timeout(5.0):
+                        await event.wait()
                 await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
         finally:
             self._listeners.discard(event)

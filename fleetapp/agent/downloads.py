@@ -88,7 +88,8 @@ async def _receive(source: ChunkSource, chunk: Chunk, data: bytearray, stall: fl
     try:
         while len(data) < chunk.size:
             try:
-                data += await asyncio.wait_for(anext(stream), stall)
+                async with asyncio.timeout(stall):
+                    data += await anext(stream)
             except StopAsyncIteration:
                 return
     finally:

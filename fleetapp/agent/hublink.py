@@ -130,13 +130,20 @@ class HubLink:
                 if loop.time() - since > STEADY:
                     pause = BACKOFF_MIN
                 self._kick.clear()
+                spread = pause * random.uniform(0.7, 1.3)  # noqa: S311 - spreads reconnects, no secret
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._kick.wait(), pause * random.uniform(0.7, 1.3))  # noqa: S311 - spreads reconnects, no secret
+                    async with asyncio.timeout(spread):
+                        await self._kick.wait()
                 pause = min(pause * 2, BACKOFF_MAX)
 
     def kick(self) -> None:
         """Try again now (the network changed, a hub was discovered)."""
         self._kick.set()
+
+    def renew(self) -> None:
+        """Show the leaf that is on disk now on new connections, and try at once."""
+        tls.show_leaf(self._context, self._credentials)
+        self.kick()
 
     async def send(self, message: FromMember) -> None:
         """Write one message; dropped with a log line while not connected."""
@@ -145,9 +152,8 @@ class HubLink:
             log.debug("not connected; dropped %s", type(message).__name__)
             return
         try:
-            await asyncio.wait_for(
-                socket.send_str(self._encoder.encode(message).decode()), SEND_DEADLINE
-            )
+            async with asyncio.timeout(SEND_DEADLINE):
+                await socket.send_str(self._encoder.encode(message).decode())
         except (OSError, TimeoutError, aiohttp.ClientError) as exc:
             log.info("sending %s failed: %s", type(message).__name__, exc)
 
@@ -242,15 +248,15 @@ class HubLink:
     ) -> None:
         name = tls.hostname_of(coordinator.device_id, self._credentials.fleet_id)
         base = f"https://{bracket(host)}:{port}"
-        self._socket = await asyncio.wait_for(
-            session.ws_connect(
+        # Not wait_for: until Python 3.12 it swallows a cancellation that comes with the result
+        # (python/cpython#86296), and this task would then go on for ever.
+        async with asyncio.timeout(CONNECT_DEADLINE):
+            self._socket = await session.ws_connect(
                 f"{base}/control",
                 ssl=self._context,
                 server_hostname=name,
                 max_msg_size=MAX_MESSAGE,
-            ),
-            CONNECT_DEADLINE,
-        )
+            )
         self._ended.clear()
         self._check_peer(coordinator.spki)
         self._base, self._hub_name = base, name
@@ -303,7 +309,8 @@ class HubLink:
     async def _receive(self, deadline: float) -> FromHub | None:
         assert self._socket is not None
         while True:
-            raw = await asyncio.wait_for(self._socket.receive(), deadline)
+            async with asyncio.timeout(deadline):
+                raw = await self._socket.receive()
             if raw.type is aiohttp.WSMsgType.TEXT:
                 if not raw.data:
                     continue  # the hub's answer to a heartbeat
@@ -330,7 +337,8 @@ class HubLink:
         socket, self._socket = self._socket, None
         if socket is not None:
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(socket.close(), 1.0)
+                async with asyncio.timeout(1.0):
+                    await socket.close()
         self._ended.set()
 
 

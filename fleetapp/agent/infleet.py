@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -12,7 +13,8 @@ from typing import Protocol
 
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address, split_address
+from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
+from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
@@ -36,6 +38,7 @@ from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.hub import Hub
+from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.router import Head
 from fleetapp.hub.state import StateFile
@@ -64,6 +67,8 @@ class Bound:
     host: str
     port: int
     close: Callable[[], Awaitable[None]]
+    renew: Callable[[], None] = lambda: None
+    """Show the leaf that is on disk now to whoever connects from now on."""
 
 
 class Servers(Protocol):
@@ -119,7 +124,7 @@ class InFleet:
     def __init__(self, pc: PC, enrolment: Enrolment, changed: Callable[[], None]) -> None:
         self.pc = pc
         self.enrolment = enrolment
-        self.connected = False
+        self._connected = asyncio.Event()
         self.reason = "Looking for the coordinator."
         self.hub: Hub | None = None
         self.api: Bound | None = None
@@ -135,6 +140,14 @@ class InFleet:
             on_message=self._on_message,
             on_change=self._on_change,
         )
+        self.renewal = Renewal(
+            store=pc.fleet_store,
+            leaf=enrolment.leaf,
+            ask=self._new_leaf,
+            renewed=self._renewed,
+            changed=changed,
+        )
+        self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
         self.stages = StageHost(
             store=self._store,
@@ -142,11 +155,24 @@ class InFleet:
             setup=self._setup,
             made_here=lambda name: self.hub.shard_folder(name) if self.hub else None,
             verify=self._verify,
+            trusted=self.trust.allows,
             report=self._report,
             changed=changed,
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the hub has greeted and is still there."""
+        return self._connected.is_set()
+
+    async def wait_connected(self, deadline: float) -> bool:
+        """Wait at most ``deadline`` seconds; whether the hub has greeted."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(deadline):
+                await self._connected.wait()
+        return self.connected
 
     @property
     def is_coordinator(self) -> bool:
@@ -172,6 +198,7 @@ class InFleet:
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
+        self._tasks.append(asyncio.create_task(self.renewal.run()))
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
@@ -210,6 +237,9 @@ class InFleet:
             head=self._head,
             store_membership=self._keep_membership,
         )
+        # Before anybody connects: nobody could ask a coordinator whose own leaf has expired.
+        self._gate = hub.gate
+        await self.renewal.look()
         host = self._listen_host()
         self._control = await pc.servers.open_control(
             hub, self.trust, self.enrolment.credentials, host, settings.control_port
@@ -318,6 +348,26 @@ class InFleet:
             )
         verify(signed.payload, signed.signature, signed.signer, member.public_key)
 
+    # ------------------------------------------------------------------ certificate
+
+    async def _new_leaf(self) -> bytes:
+        ask = proof_of_key(self.pc.identity, self.pc.name())
+        if self._gate is not None:
+            return self._gate.request(ask, "").leaf.encode()
+        return await ask_for_leaf(
+            ask,
+            self.enrolment.credentials.authority_pem,
+            self.fleet_id,
+            [member.device_id for member in self.trust.coordinators()],
+            await self._addresses(),
+        )
+
+    async def _renewed(self) -> None:
+        self.link.renew()
+        if self._control is not None:
+            self._control.renew()
+        await self.stages.renew()
+
     # ------------------------------------------------------------------ messages
 
     async def _report(self, message: Outgoing) -> None:
@@ -325,7 +375,7 @@ class InFleet:
 
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
-            self._update_membership(message.membership)
+            await self._update_membership(message.membership)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):
@@ -334,24 +384,30 @@ class InFleet:
         elif isinstance(message, Release):
             await self.stages.release(message.assignment)
 
-    def _update_membership(self, signed: Signed) -> None:
+    async def _update_membership(self, signed: Signed) -> None:
         if self.trust.update(signed):
             self._keep_membership(signed)
+        if not self.trust.allows(self.pc.identity.spki):
+            await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)
+        await self.stages.leave_strangers()
 
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)
 
     async def _on_change(self, connected: bool, reason: str) -> None:
-        self.connected, self.reason = connected, reason
+        self.reason = reason
         if connected:
+            self._connected.set()
             if self._release is not None:
                 self._release.cancel()
                 self._release = None
             # The hub deals anew after every connection; what was held for the old one goes.
             await self.stages.release_all()
-        elif self._release is None:
-            self._release = asyncio.create_task(self._release_later())
+        else:
+            self._connected.clear()
+            if self._release is None:
+                self._release = asyncio.create_task(self._release_later())
         self._changed()
 
     async def _release_later(self) -> None:

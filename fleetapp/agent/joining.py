@@ -20,6 +20,7 @@ from fleetapp.errors import (
     BadSignature,
     FleetError,
     NoHub,
+    NotAMember,
     ProtocolError,
     WrongFleet,
     from_code,
@@ -129,6 +130,42 @@ async def join(
                 return await _ask(session, hub, identity, code, name, waiting, poll)
             except (aiohttp.ClientError, OSError) as exc:
                 failure = _unusable(exc, address)
+    raise failure
+
+
+def proof_of_key(identity: Identity, name: str) -> JoinRequest:
+    """The request of a member for a new certificate; signing it takes the key, and no code."""
+    return JoinRequest(protocol=PROTOCOL_VERSION, secret="", csr=identity.csr().decode(), name=name)
+
+
+async def ask_for_leaf(
+    ask: JoinRequest,
+    authority: bytes,
+    fleet: FleetId,
+    coordinators: Sequence[DeviceId],
+    addresses: Sequence[Address],
+) -> bytes:
+    """A new leaf (PEM) from the first coordinator that answers.
+
+    No certificate is shown, so it does not matter whether the present one has expired.
+
+    Raises:
+        NoHub: nobody answers; WrongFleet and others if those who do are somebody else.
+        NotAMember: the fleet does not count this PC as a member.
+    """
+    failure: FleetError = NoHub("No coordinator was found.")
+    timeout = aiohttp.ClientTimeout(total=CALL_DEADLINE)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        for address in addresses:
+            for device in coordinators:
+                try:
+                    answer = await _post(session, _Hub(address, device, authority, fleet), ask)
+                except (FleetError, aiohttp.ClientError, OSError) as exc:
+                    failure = _unusable(exc, address)
+                else:
+                    if not answer.pending:
+                        return answer.leaf.encode()
+                    failure = NotAMember("The admin has not let this PC in yet.")
     raise failure
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from fleetapp.agent.downloads import ChunkSource, fetch_shard
 from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
 from fleetapp.engine import pipe
-from fleetapp.errors import BadSignature, FleetError, PeerTimeout, RunnerFailed
+from fleetapp.errors import BadSignature, FleetError, NotAMember, PeerTimeout, RunnerFailed
 from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, StageStatus
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.models.store import ShardStore
@@ -58,6 +60,7 @@ class _Held:
     runner: RunnerProcess | None = None
     loaded: asyncio.Future[pipe.Loaded] | None = None
     link: asyncio.Future[int] | None = None
+    neighbours: tuple[Neighbour, ...] = ()
     epoch: int = 0
     sent_bytes: int = 0
     last_report: float = field(default=0.0)
@@ -84,6 +87,7 @@ class StageHost:
         made_here: the folder of a shard that this very PC made, by manifest digest (the
             coordinator links it instead of fetching it from itself).
         verify: raises BadSignature unless a coordinator of this fleet signed the manifest.
+        trusted: whether a key (hex SPKI hash) is an active member's.
         report: sends a message to the hub; must not raise.
         changed: called after every change, for the tray.
     """
@@ -95,16 +99,20 @@ class StageHost:
         setup: Callable[[], RunnerSetup],
         made_here: Callable[[str], Path | None],
         verify: Callable[[Assign], None],
+        trusted: Callable[[str], bool],
         report: Callable[[Outgoing], Awaitable[None]],
         changed: Callable[[], None],
+        runner: Callable[..., RunnerProcess] = RunnerProcess,
     ) -> None:
         self._store = store
         self._source = source
         self._setup = setup
         self._made_here = made_here
         self._verify = verify
+        self._trusted = trusted
         self._report = report
         self._changed = changed
+        self._runner = runner
         self._held: dict[str, _Held] = {}
 
     def runner(self, assignment: str) -> RunnerProcess | None:
@@ -165,9 +173,11 @@ class StageHost:
             error = RunnerFailed("This PC no longer holds that shard.")
             await self._report(_failure(status, error))
             return
-        held.epoch = link.epoch
+        self._forget_ring(held, link.epoch)
+        held.neighbours = tuple(n for n in (link.prev, link.next) if n is not None)
         held.link = asyncio.get_running_loop().create_future()
         try:
+            self._refuse_strangers(held)
             await held.runner.send(
                 pipe.Link(
                     chain=link.chain,
@@ -183,7 +193,8 @@ class StageHost:
                     deadline=LINK_DEADLINE - 2,
                 )
             )
-            await asyncio.wait_for(held.link, LINK_DEADLINE)
+            async with asyncio.timeout(LINK_DEADLINE):
+                await held.link
         except TimeoutError:
             timeout = PeerTimeout(
                 f"{self._setup().name} could not reach its neighbours in the ring in time.",
@@ -193,8 +204,39 @@ class StageHost:
         except FleetError as exc:
             await self._fail(held, exc)
         else:
-            size = held.manifest.size
-            await self._set(held, "linked", size, size, epoch=link.epoch)
+            if held.epoch == link.epoch:  # or another one has begun meanwhile
+                size = held.manifest.size
+                await self._set(held, "linked", size, size, epoch=link.epoch)
+
+    def _forget_ring(self, held: _Held, epoch: int) -> None:
+        """Whoever still waits for the ring of another epoch waits no more, and reports nothing."""
+        held.epoch, held.neighbours = epoch, ()
+        _resolve(held.link, epoch)
+
+    def _refuse_strangers(self, held: _Held) -> None:
+        for neighbour in held.neighbours:
+            if not self._trusted(neighbour.spki):
+                raise NotAMember(
+                    f"device {neighbour.device_id} is no member of this fleet any more."
+                )
+
+    async def leave_strangers(self) -> None:
+        """End every ring in which a neighbour is no member any more; the shards stay loaded.
+
+        The other end may not play along, so this end closes the connections.
+        """
+        for held in list(self._held.values()):
+            try:
+                self._refuse_strangers(held)
+            except NotAMember as exc:
+                log.warning("a ring is left: %s", exc.message)
+                self._forget_ring(held, 0)
+                if held.status.phase == "linked":
+                    held.status = structs.replace(held.status, phase="ready", epoch=0)
+                if held.runner is not None:
+                    with contextlib.suppress(RunnerFailed):
+                        await held.runner.send(pipe.Unlink(exc.message))
+                self._changed()
 
     async def release(self, assignment: str) -> None:
         """Stop the runner; the shard stays on disk."""
@@ -211,6 +253,13 @@ class StageHost:
     async def release_all(self) -> None:
         """Stop every runner."""
         await asyncio.gather(*(self.release(a) for a in list(self._held)))
+
+    async def renew(self) -> None:
+        """Let every runner show the new leaf on new connections."""
+        for held in list(self._held.values()):
+            if held.runner is not None:
+                with contextlib.suppress(RunnerFailed):
+                    await held.runner.send(pipe.Renew())
 
     async def counters(self) -> list[pipe.RunnerStats]:
         """What each loaded runner has counted.
@@ -263,7 +312,7 @@ class StageHost:
         setup, assign = self._setup(), held.assign
         loop = asyncio.get_running_loop()
         held.loaded = loop.create_future()
-        held.runner = RunnerProcess(
+        held.runner = self._runner(
             f"layers {assign.layers} of {assign.model}",
             on_event=lambda event: self._on_event(held, event),
             on_exit=lambda cause: self._on_exit(held, cause),
@@ -288,7 +337,8 @@ class StageHost:
             )
         )
         try:
-            loaded = await asyncio.wait_for(held.loaded, LOAD_DEADLINE)
+            async with asyncio.timeout(LOAD_DEADLINE):
+                loaded = await held.loaded
         except TimeoutError as exc:
             await held.runner.stop()
             raise RunnerFailed("The shard did not load in time and was stopped.") from exc

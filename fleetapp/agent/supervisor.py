@@ -39,6 +39,7 @@ class RunnerProcess:
         name: for logs, e.g. "stage 1 of chain c3".
         on_event: called on the event loop for every message that belongs to no request.
         on_exit: called once with the cause when the process ended without being asked to.
+        module: what is run; tests have one that needs no model.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class RunnerProcess:
         name: str,
         on_event: Callable[[RunnerEvent], None],
         on_exit: Callable[[RunnerFailed], None],
+        module: str = "fleetapp.engine.runner",
     ) -> None:
         self._name = name
+        self._module = module
         self._on_event = on_event
         self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
@@ -76,7 +79,7 @@ class RunnerProcess:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "fleetapp.engine.runner",
+                self._module,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -102,7 +105,8 @@ class RunnerProcess:
             raise self._cause()
         async with self._write_lock:
             try:
-                await asyncio.wait_for(pipe_io.write_async(process.stdin, message), 10.0)
+                async with asyncio.timeout(10.0):
+                    await pipe_io.write_async(process.stdin, message)
             except (OSError, TimeoutError) as exc:
                 raise self._cause() from exc
 
@@ -115,7 +119,8 @@ class RunnerProcess:
             await self.send(request)
             while not finished:
                 try:
-                    event = await asyncio.wait_for(queue.get(), EVENT_DEADLINE)
+                    async with asyncio.timeout(EVENT_DEADLINE):
+                        event = await queue.get()
                 except TimeoutError as exc:
                     raise RunnerFailed(f"The runner for {self._name} has gone silent.") from exc
                 finished = isinstance(event, pipe.Finished)
@@ -149,7 +154,8 @@ class RunnerProcess:
         waiting.append(future)
         await self.send(question)
         try:
-            return await asyncio.wait_for(future, deadline)
+            async with asyncio.timeout(deadline):
+                return await future
         except TimeoutError as exc:
             raise RunnerFailed(f"The runner for {self._name} did not answer in time.") from exc
 
@@ -162,11 +168,13 @@ class RunnerProcess:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+            async with asyncio.timeout(STOP_GRACE):
+                await self.exited.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await asyncio.wait_for(self.exited.wait(), STOP_GRACE)
+            async with asyncio.timeout(STOP_GRACE):
+                await self.exited.wait()
 
     async def _read_messages(self) -> None:
         process = self._process
@@ -181,7 +189,8 @@ class RunnerProcess:
                 process.kill()
         await process.wait()
         with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._tasks[1], 1.0)
+            async with asyncio.timeout(1.0):
+                await self._tasks[1]
         self.exited.set()
         cause = self._cause()
         for request_id, queue in self._requests.items():

@@ -290,7 +290,8 @@ class _Line:
             Malformed: bytes instead of text, or more than a message may have.
         """
         try:
-            raw = await asyncio.wait_for(self._socket.receive(), deadline)
+            async with asyncio.timeout(deadline):
+                raw = await self._socket.receive()
         except TimeoutError as exc:
             raise PeerTimeout(f"Nothing was heard of {self._name} for too long.") from exc
         if raw.type is WSMsgType.TEXT:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar, get_args
 
 import msgspec
 from aiohttp import web
@@ -17,7 +18,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.keys import ApiKeyView
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
+from fleetapp.types import ChainView, Decision, FleetView, JoinCodeView, LocalStatus, Precision
 
 COMMENT_EVERY = 15.0
 
@@ -70,6 +71,10 @@ class LocalAgent(Protocol):
 
         An empty ``model`` takes the first that is served.
         """
+        ...
+
+    async def decide(self, decision: Decision, device_id: str) -> None:
+        """The admin's word on one PC, by its whole device id. NotFound if it is about nobody."""
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -125,6 +130,10 @@ class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hub_address: str = ""
 
 
+class _Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    device_id: str
+
+
 class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 24.0
     uses: int = 10
@@ -160,7 +169,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
 
         return handle
 
-    for method, path, handler in (
+    routes: tuple[tuple[str, str, _Handler], ...] = (
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("POST", "contribute", local.contribute),
@@ -170,6 +179,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
+        *(("POST", f"fleet/{d}", partial(local.decide, d)) for d in get_args(Decision)),
         ("GET", "runners", local.runners),
         ("GET", "trace", local.trace),
         ("GET", "fleet/codes", local.codes),
@@ -180,7 +190,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("DELETE", "keys/{id}", local.revoke_key),
         ("POST", "models/start", local.start),
         ("POST", "models/stop", local.stop),
-    ):
+    )
+    for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
 
 
@@ -232,6 +243,11 @@ class _Local:
 
     async def trace(self, request: web.Request) -> web.Response:
         return json_response(await self._agent.trace(request.query.get("model", "")))
+
+    async def decide(self, decision: Decision, request: web.Request) -> web.Response:
+        asked = await _body(request, _Device)
+        await self._agent.decide(decision, asked.device_id)
+        return _done()
 
     async def codes(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.codes())

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 
 import aiohttp
+import msgspec
 from aiohttp import web
 
 from fleetapp.agent.agent import Agent
 from fleetapp.api.auth import Authorize
+from fleetapp.api.errors import error_body
 from fleetapp.api.sse import connected
-from fleetapp.errors import Cancelled, ChainBroken, NoHub, NotAMember
+from fleetapp.errors import Cancelled, ChainBroken, NoHub, NotAMember, TooSlow
 
 log = logging.getLogger("fleetapp.api.proxy")
 
 PASSED = ("Content-Type", "Accept")
 RETURNED = ("Content-Type", "Cache-Control", "Allow", "X-Request-Id", "X-Fleet-Devices")
+BODY_SECONDS = 60.0
 LOOK_EVERY = 0.2
 """How soon it is noticed that a client left while its whole answer was being made (s)."""
 
@@ -45,8 +49,9 @@ def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -
         if fleet is None:
             raise NotAMember("This PC belongs to no fleet, so nothing can answer.")
         headers = {n: request.headers[n] for n in PASSED if n in request.headers}
-        body = await request.read()
+        body = await _body(request)
         response: web.StreamResponse | None = None
+        last = b""
         try:
             async with fleet.link.request(
                 request.method, f"/api{request.path_qs}", data=body, headers=headers
@@ -58,19 +63,47 @@ def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -
                 await response.prepare(request)
                 async for data in answer.content.iter_any():
                     await response.write(data)
+                    last = (last + data)[-2:]
         except (aiohttp.ClientError, TimeoutError, ssl.SSLError) as exc:
-            gone = ChainBroken("The coordinator has gone while it was answering.")
             if response is None:
+                why = "it has gone silent" if isinstance(exc, TimeoutError) else exc
                 raise NoHub(
-                    f"The coordinator cannot be reached: {exc}.",
+                    f"The coordinator cannot be reached: {why or type(exc).__name__}.",
                     remedy="Check that it runs; this PC reconnects by itself.",
                 ) from exc
-            # The stream has begun: end it broken, so that no client takes it for whole.
-            if request.transport is not None:
-                request.transport.abort()
-            raise gone from exc
+            await _end_broken(request, response, last)
+            return response
         await response.write_eof()
         return response
 
     app.router.add_route("*", "/v1/{tail:.*}", watched)
     app.router.add_get("/healthz", watched)
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError as exc:
+        raise TooSlow(
+            f"The body did not arrive within {BODY_SECONDS:.0f} s.", remedy="Send it again."
+        ) from exc
+
+
+async def _end_broken(request: web.Request, response: web.StreamResponse, last: bytes) -> None:
+    """End a response that has begun so that no client takes it for whole.
+
+    A stream of events that broke between two of them can still say why; anything else is cut.
+    """
+    gone = ChainBroken(
+        "The coordinator has gone while it was answering.",
+        remedy="Ask again; this PC reconnects by itself.",
+    )
+    log.warning("%s", gone.message)
+    if response.content_type == "text/event-stream" and last in (b"", b"\n\n"):
+        event = b"data: " + msgspec.json.encode(error_body(gone)) + b"\n\n"
+        with contextlib.suppress(ConnectionError):
+            await response.write(event)
+            await response.write_eof()
+    elif request.transport is not None:
+        request.transport.abort()

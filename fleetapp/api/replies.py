@@ -109,8 +109,12 @@ class Reply:
         return choice
 
     def opening(self, event: Started) -> dict[str, Any]:
-        """The first chunk of an answer in a chat stream: whose turn it is."""
-        return self._chunk(event.request_id, {"role": "assistant", "content": ""}, None)
+        """The first chunk of an answer in a chat stream: whose turn it is, who serves it, what
+        was read. A reader that stops early never sees the closing chunk.
+        """
+        fleet = {"devices": list(self._devices), "prompt_tokens": event.prompt_tokens}
+        opened = self._chunk(event.request_id, {"role": "assistant", "content": ""}, None)
+        return opened | {"fleet": fleet}
 
     def delta(self, delta: Delta) -> dict[str, Any] | None:
         """A chunk of text, or None when there is nothing to show yet."""

@@ -14,6 +14,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from aiohttp import web
@@ -55,7 +56,8 @@ class HttpServers:
     ) -> Bound:
         """The members' front: TLS 1.3, a client certificate for all but joining."""
         context = tls.server_context(credentials, optional_client=True)
-        return await listen(ControlApi(hub, trust).app(), host, port, "control_port", context)
+        bound = await listen(ControlApi(hub, trust).app(), host, port, "control_port", context)
+        return replace(bound, renew=lambda: tls.show_leaf(context, credentials))
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound:
         """The OpenAI-compatible front for programs with an API key."""

@@ -53,6 +53,8 @@ def status(app: App, /, as_json: bool) -> None:
         return
     _line("This PC", f"{found.name} ({found.device_id})")
     _line("State", f"{found.state.replace('_', ' ')}: {found.reason}")
+    for warning in found.warnings:
+        _line("Warning", warning)
     _line("Contribute", "on" if found.contribute else "off")
     if found.fleet_id:
         _line("Fleet", f"{found.fleet_name} ({found.fleet_id}), as {found.role}")

@@ -22,10 +22,23 @@ class Answer:
     text: str = ""
     finish_reason: str = ""
     usage: dict[str, int] = field(default_factory=dict)
+    """As the server counted; empty for an answer that was stopped."""
+    prompt_tokens: int = 0
+    """As told when the answer began; 0 if it was not."""
+    pieces: int = 0
+    """Pieces of text that came. Mostly one per token."""
     devices: list[str] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     first_token: float | None = None
     total: float = 0.0
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """(read, written); of a stopped answer what is known, for the server's count is missing."""
+        return (
+            self.usage.get("prompt_tokens", self.prompt_tokens),
+            self.usage.get("completion_tokens", self.pieces),
+        )
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -118,6 +131,7 @@ def read_answer(
                 if answer.first_token is None:
                     answer.first_token = time.monotonic() - begin
                 answer.text += piece
+                answer.pieces += 1
                 yield piece
             answer.total = time.monotonic() - begin
     if not complete and not answer.finish_reason:
@@ -138,6 +152,8 @@ def _take(data: str, answer: Answer) -> str:
         }
         fleet = chunk.get("fleet") or {}
         answer.devices = [str(d) for d in fleet.get("devices") or answer.devices]
+        if type(read := fleet.get("prompt_tokens")) is int:
+            answer.prompt_tokens = read
         answer.timings = {
             str(k): float(v) for k, v in (fleet.get("timings") or answer.timings).items()
         }

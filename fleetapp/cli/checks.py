@@ -37,6 +37,8 @@ RELEASED = datetime(2026, 11, 1, tzinfo=UTC)
 PYTHONS = ((3, 11), (3, 13))
 GIB = 2**30
 KEYRING_SECONDS = 5.0
+OVERDUE_SECONDS = 2 * 86400.0
+"""A certificate that is due for so long has not been renewed for some reason; PCs do rest."""
 MDNS_GROUP = "224.0.0.251"
 MDNS_PORT = 5353
 SAFE_KEYRINGS = ("keyring.backends.Windows", "keyring.backends.macOS",
@@ -284,11 +286,12 @@ def agent(subject: Subject) -> Finding:
         return Finding("Agent", "warn", error.message, error.remedy)
     except FleetError as error:
         return Finding("Agent", "fail", error.message, error.remedy or "Restart the agent.")
-    state: State = "warn" if status.state == "attention" else "ok"
-    return Finding("Agent", state, f"It runs (version {status.version}). {status.reason}")
+    state: State = "warn" if status.state == "attention" or status.warnings else "ok"
+    said = " ".join((status.reason, *status.warnings))
+    return Finding("Agent", state, f"It runs (version {status.version}). {said}")
 
 
-def fleet(subject: Subject) -> Finding:
+def fleet(subject: Subject, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Finding:
     """Does this PC belong to a fleet, and how long is its certificate valid?"""
     paths = subject.paths
     join = "Join one with 'fleetapp fleet join CODE', or found one with 'fleetapp fleet create'."
@@ -300,15 +303,19 @@ def fleet(subject: Subject) -> Finding:
         return Finding("Fleet", "fail", error.message, error.remedy or join)
     if enrolment is None:
         return Finding("Fleet", "warn", "This PC belongs to no fleet.", join)
-    left = enrolment.leaf.not_valid_after_utc - datetime.now(UTC)
+    left = enrolment.leaf.not_valid_after_utc - now()
+    overdue = now().timestamp() - enrolment.renew_at
     detail = (
         f"Member of '{enrolment.info.name}'; certificate valid until "
         f"{enrolment.leaf.not_valid_after_utc:%Y-%m-%d}."
     )
     if left < timedelta(0):
         return Finding("Fleet", "fail", f"{detail} It has expired.", "Start the agent to renew it.")
-    if left < timedelta(days=5):
-        return Finding("Fleet", "warn", detail, "Keep the agent running so that it is renewed.")
+    if overdue > OVERDUE_SECONDS:
+        return Finding(
+            "Fleet", "warn", f"{detail} Its renewal is {overdue / 86400:.0f} days late.",
+            "Keep the agent running where it reaches the coordinator.",
+        )  # fmt: skip
     return Finding("Fleet", "ok", detail)
 
 

@@ -69,14 +69,14 @@ class Conversation:
     def statistics(self) -> list[tuple[str, str]]:
         """Totals for ``/stats``."""
         answers = [t.answer for t in self.turns]
-        sent = sum(a.usage.get("prompt_tokens", 0) for a in answers)
-        got = sum(a.usage.get("completion_tokens", 0) for a in answers)
+        sent, got = (sum(a.tokens[i] for a in answers) for i in (0, 1))
+        about = "" if all(a.usage for a in answers) else "about "
         speeds = [s for a in answers if (s := a.tokens_per_second) is not None]
         firsts = [a.first_token for a in answers if a.first_token is not None]
         rows = [
             ("Model", self.model),
             ("Turns", str(len(answers))),
-            ("Tokens", f"{sent} read, {got} written"),
+            ("Tokens", f"{sent} read, {about}{got} written"),
         ]
         if speeds:
             rows.append(("Speed", f"{sum(speeds) / len(speeds):.1f} tok/s on average"))

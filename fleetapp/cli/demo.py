@@ -67,13 +67,16 @@ def demo(
         seed=seed,
         temperature=temperature,
     )
-    teller = Teller(quiet=as_json)
+    teller = Teller(quiet=as_json or serve)
     models_dir = _model(options.model, teller)
     asyncio.run(_until_interrupted(_story(options, models_dir, teller, as_json, serve)))
 
 
 class Teller:
-    """Tells the story on the terminal; with ``--json`` on stderr, so that stdout stays clean."""
+    """Tells the story on the terminal.
+
+    With ``--json`` or ``--serve`` on stderr: stdout then has the object or the READY line alone.
+    """
 
     def __init__(self, quiet: bool) -> None:
         self.console = Console(stderr=quiet, highlight=False, soft_wrap=True)

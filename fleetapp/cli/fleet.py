@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from datetime import datetime
 
 import click
 
 from fleetapp.cli import output
-from fleetapp.cli.agent_cmds import as_type, print_assignments
+from fleetapp.cli.agent_cmds import as_type, local_status, print_assignments
 from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import BadRequest
+from fleetapp.cli.decisions import add_decisions
+from fleetapp.errors import BadRequest, FleetError
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, NodeView
+
+JOIN_SECONDS = 620.0
+"""Somewhat longer than the agent waits for the admin's yes."""
+LOOK_EVERY = 0.5
+"""How soon somebody who joins learns that an admin has to approve it (s)."""
 
 
 @click.group()
 @common_options
 def fleet() -> None:
     """Create, join, leave and look at the fleet."""
+
+
+add_decisions(fleet)
 
 
 @fleet.command()
@@ -48,9 +60,9 @@ def create(app: App, /, name: str, as_json: bool) -> None:
 def join(app: App, /, code: tuple[str, ...], hub: str, as_json: bool) -> None:
     """Join a fleet by CODE (spaces and dashes do not matter)."""
     body = {"code": " ".join(code), "hub_address": hub}
-    with agent_client(app.home) as client:
+    with _telling_the_id(app), agent_client(app.home) as client:
         found = as_type(
-            client.request("POST", "/local/v1/fleet/join", body, seconds=SLOW_SECONDS), LocalStatus
+            client.request("POST", "/local/v1/fleet/join", body, seconds=JOIN_SECONDS), LocalStatus
         )
     if as_json:
         output.print_json(found)
@@ -61,6 +73,28 @@ def join(app: App, /, code: tuple[str, ...], hub: str, as_json: bool) -> None:
     )
     if not found.contribute:
         click.echo("It works for the fleet once you say 'fleetapp contribute on'.")
+
+
+@contextlib.contextmanager
+def _telling_the_id(app: App) -> Iterator[None]:
+    """Meanwhile, say which device id the admin should see before approving, if one has to."""
+    over = threading.Event()
+
+    def watch() -> None:
+        with contextlib.suppress(FleetError), agent_client(app.home) as client:
+            while not over.wait(LOOK_EVERY):
+                found = local_status(client)
+                if found.device_id in found.reason:
+                    output.note(found.reason)
+                    return
+
+    thread = threading.Thread(target=watch, name="approval", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(LOOK_EVERY)
 
 
 @fleet.command()
@@ -106,7 +140,8 @@ def status(app: App, /, as_json: bool) -> None:
 
 
 def _count(view: FleetView) -> str:
-    return "1 PC" if len(view.nodes) == 1 else f"{len(view.nodes)} PCs"
+    members = sum(n.state not in ("pending", "revoked") for n in view.nodes)
+    return "1 PC" if members == 1 else f"{members} PCs"
 
 
 def attention(view: FleetView) -> list[str]:
@@ -114,7 +149,10 @@ def attention(view: FleetView) -> list[str]:
     sentences = []
     for node in view.nodes:
         if node.state == "pending":
-            sentences.append(f"{node.name} waits to be approved.")
+            sentences.append(
+                f"{node.name} waits to be approved: 'fleetapp fleet approve {node.device_id}' "
+                "if its own screen shows that id."
+            )
         elif node.state in ("offline", "suspected"):
             sentences.append(f"{node.name} is {node.state}{_seen(node)}.")
     for chain in view.chains:

@@ -272,7 +272,7 @@ def showing(console: Console, quiet: bool = False) -> Iterator[ProgressFn]:
             bars.BarColumn(),
             bars.TextColumn("{task.fields[amount]:>22}"),
             bars.TimeRemainingColumn(),
-            bars.TextColumn("{task.fields[note]}"),
+            bars.TextColumn("{task.fields[note]}", markup=False),
             console=console,
         ) as shown:
             yield _Bars(shown)
@@ -309,7 +309,7 @@ class _Bars:
         if self._task is None or progress.phase != self._phase:
             if self._task is not None:
                 done = self._shown.tasks[-1].total or 1
-                self._shown.update(self._task, completed=done, total=done, note="")
+                self._shown.update(self._task, completed=done, total=done)
             self._phase = progress.phase
             self._task = self._shown.add_task(progress.phase, total=None, amount="", note="")
         amount = ""
@@ -320,8 +320,9 @@ class _Bars:
             completed=progress.done,
             total=progress.total or None,
             amount=amount,
-            note=output.one_line(progress.message),
         )
+        if progress.message:  # stays until the next one or the end of the phase
+            self._shown.update(self._task, note=output.one_line(progress.message))
 
 
 def _counts_bytes(progress: Progress) -> bool:

@@ -99,6 +99,9 @@ class _Tail:
         for line in lines[-max(console.size.height - _MARGIN, 1) :]:
             yield from line
             yield Segment.line()
+        # The cursor waits on an empty line. At the end of a full one the terminal's echo of Ctrl+C
+        # would wrap, and the lines that are rubbed out would be counted from the wrong place.
+        yield Segment.line()
 
 
 def safe_markdown(text: str) -> Markdown:

@@ -156,8 +156,9 @@ class Head:
                 self._told(event)
             case pipe.Link():
                 self._form(event)
-            case pipe.Unlink():
-                self._leave(FleetUnavailable("This model is not being served now."))
+            case pipe.Unlink(reason):
+                not_served = FleetUnavailable("This model is not being served now.")
+                self._leave(ChainBroken(reason) if reason else not_served)
                 self._transport.unlink()
             case LinkUp(epoch) if self._forming is not None and self._forming.epoch == epoch:
                 self._live(self._forming)

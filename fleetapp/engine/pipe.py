@@ -108,10 +108,16 @@ class QueryTrace(msgspec.Struct, frozen=True, tag="query_trace"):
 
 
 class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
-    """Leave the ring; stay loaded."""
+    """Leave the ring; stay loaded. With a reason, requests end as if the chain had broken."""
+
+    reason: str = ""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace
+class Renew(msgspec.Struct, frozen=True, tag="renew"):
+    """The leaf at the path of Load is a new one: show it on new connections."""
+
+
+ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):

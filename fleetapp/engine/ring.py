@@ -188,6 +188,12 @@ class Ring:
                 f"{capital(name_of_next(epoch.link))} cannot be reached: {exc.message}"
             ) from exc
 
+    def renew(self, security: Security) -> None:
+        """Make new connections with these contexts; present ones go on."""
+        # New contexts and not a change of the old ones, which other threads may be using.
+        self._security = security
+        self._listener.renew(security.server)
+
     def close(self) -> None:
         """Close everything and wait for the threads, a few seconds at most."""
         self._replace(None)

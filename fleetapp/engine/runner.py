@@ -193,6 +193,7 @@ class Runner:
         verify_files(
             folder, manifest, lambda done, total: self._say(pipe.Progress("verifying", done, total))
         )
+        self._load = load
         engine = self._loader(load, manifest, self._say)
         info = engine.executor.info
         me = Self(
@@ -203,7 +204,7 @@ class Runner:
             precision=load.precision,
             runtime=info.runtime,
         )
-        ring = Ring(
+        self._ring = ring = Ring(
             me,
             self._inbox.put,
             security_of(load),
@@ -257,11 +258,20 @@ class Runner:
         busy = False
         while True:
             try:
-                node.handle(self._inbox.get(timeout=0 if busy else node.wait_seconds()))
+                self._handle(node, self._inbox.get(timeout=0 if busy else node.wait_seconds()))
                 while True:
-                    node.handle(self._inbox.get_nowait())
+                    self._handle(node, self._inbox.get_nowait())
             except queue.Empty:
                 busy = node.pump()
+
+    def _handle(self, node: Node, event: Event) -> None:
+        if not isinstance(event, pipe.Renew):
+            node.handle(event)
+            return
+        try:
+            self._ring.renew(security_of(self._load))
+        except NotAMember as exc:
+            log.warning("the old certificate stays in use: %s", exc.message)
 
 
 def security_of(load: pipe.Load) -> Security:

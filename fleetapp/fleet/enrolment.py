@@ -152,15 +152,20 @@ class FleetStore:
         """Keep a newer list; whether it *is* newer and genuine, a TrustList has said before."""
         self._write_membership(self._folder, signed)
 
-    def save_leaf(self, leaf_pem: bytes) -> None:
+    def save_leaf(self, leaf_pem: bytes) -> x509.Certificate:
         """Keep a renewed leaf. New TLS contexts use it; present connections go on.
 
         Raises:
             WrongFleet, Malformed: not this authority's, or not for this key.
+            ReadOnly, DiskFull, StorageError: the old one stays.
         """
-        authority = certificates.load_pem((self._folder / _AUTHORITY).read_bytes())
-        certificates.check_leaf(leaf_pem, authority, self._identity.spki)
+        try:
+            authority = certificates.load_pem((self._folder / _AUTHORITY).read_bytes())
+        except OSError as exc:
+            raise storage_error(exc, self._folder) from exc
+        leaf = certificates.check_leaf(leaf_pem, authority, self._identity.spki)
         write_atomic(self._folder / _LEAF, leaf_pem)
+        return leaf
 
     def save_info(self, info: FleetInfo) -> None:
         """Keep a new name or new addresses of the hub."""

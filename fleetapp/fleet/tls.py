@@ -31,6 +31,7 @@ __all__ = [
     "peer_spki",
     "pinned_context",
     "server_context",
+    "show_leaf",
     "spki_of",
 ]
 
@@ -50,7 +51,12 @@ def _context(protocol: int) -> ssl.SSLContext:
     return context
 
 
-def _show(context: ssl.SSLContext, credentials: Credentials) -> None:
+def show_leaf(context: ssl.SSLContext, credentials: Credentials) -> None:
+    """Let the context's connections from now on show the leaf that is on disk now.
+
+    Present connections go on with theirs. Not while another thread makes connections of it:
+    OpenSSL does not guard a context against that.
+    """
     context.load_cert_chain(credentials.leaf_path, credentials.key_path)
 
 
@@ -65,7 +71,7 @@ def server_context(credentials: Credentials, *, optional_client: bool = False) -
     :func:`peer_spki` is ``None``); one of another fleet is refused in either case.
     """
     context = _context(ssl.PROTOCOL_TLS_SERVER)
-    _show(context, credentials)
+    show_leaf(context, credentials)
     _trust(context, credentials.authority_pem)
     context.verify_mode = ssl.CERT_OPTIONAL if optional_client else ssl.CERT_REQUIRED
     # Without resumption every connection is checked anew, and a client that only writes never
@@ -77,7 +83,7 @@ def server_context(credentials: Credentials, *, optional_client: bool = False) -
 def client_context(credentials: Credentials) -> ssl.SSLContext:
     """For connecting to a member; pass ``server_hostname=hostname_of(device, fleet)``."""
     context = pinned_context(credentials.authority_pem)
-    _show(context, credentials)
+    show_leaf(context, credentials)
     return context
 
 

@@ -159,7 +159,8 @@ class ChainKeeper:
             NoCapacity: it does not within ``deadline`` seconds; says why.
         """
         try:
-            await asyncio.wait_for(self._live.wait(), deadline)
+            async with asyncio.timeout(deadline):
+                await self._live.wait()
         except TimeoutError as exc:
             raise NoCapacity(
                 f"{self.wanted.model_id} is not being served yet: {self.reason}",
@@ -440,7 +441,8 @@ class ChainKeeper:
 
     async def _sleep(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return
 

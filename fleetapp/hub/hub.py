@@ -232,13 +232,14 @@ class Hub:
         return signed
 
     @property
-    def _members(self) -> Membership:
+    def membership(self) -> Membership:
+        """The newest list, opened."""
         membership = self._trust.membership
         assert membership is not None, "a fleet has a membership from its first moment"
         return membership
 
     def _standing(self, spki: str) -> Signed | None:
-        if not any(m.spki == spki for m in self._members.members.values()):
+        if not any(m.spki == spki for m in self.membership.members.values()):
             return None
         self._trust.require(spki)
         return self.signed_membership
@@ -252,8 +253,8 @@ class Hub:
         It is on disk before it counts: an epoch that was seen outside and forgotten here would be
         given to another list after a restart, and that pair nobody accepts.
         """
-        changed = reduce(self._members)
-        if changed == self._members:
+        changed = reduce(self.membership)
+        if changed == self.membership:
             return self.signed_membership
         signed = sign_membership(changed, self._authority)
         self._store_membership(signed)
@@ -407,7 +408,7 @@ class Hub:
         assert self.state.value is not None
         now = time.monotonic()
         nodes = []
-        for member in self._members.members.values():
+        for member in self.membership.members.values():
             session = self.registry.get(member.device_id)
             if member.state != "active":
                 state = "revoked"
@@ -456,12 +457,12 @@ class Hub:
         self._listeners.discard(event)
 
     def _name_of(self, session: Session) -> str:
-        member = self._members.members.get(session.device_id)
+        member = self.membership.members.get(session.device_id)
         return member.name if member is not None else session.hello.name
 
     def named(self, text: str) -> str:
         """The same sentence with "device abc…" replaced by the PC's name."""
-        members = self._members.members
+        members = self.membership.members
         return _DEVICE.sub(
             lambda found: members[found[1]].name if found[1] in members else found[0], text
         )

@@ -71,7 +71,8 @@ class Gatekeeper:
         Raises:
             BadJoinCode, ExpiredJoinCode, UsedUpJoinCode, RevokedJoinCode, TooManyAttempts.
             Malformed, BadRequest: the signing request or the secret is broken.
-            NotAMember: this PC was revoked, or the admin declined it.
+            NotAMember: this PC was revoked, or the admin declined it; or it came without a code
+                and is no member.
         """
         state = self._state.value
         assert state is not None
@@ -84,6 +85,11 @@ class Gatekeeper:
             return JoinReply(False, state.name, leaf.decode(), membership)
         if any(p.device_id == device for p in state.pending):
             return JoinReply(True, state.name)
+        if not request.secret:
+            raise NotAMember(
+                "This PC is no member of the fleet.",
+                remedy="Leave it (fleetapp fleet leave) and join with a code.",
+            )
         try:
             secret = bytes.fromhex(request.secret)
         except ValueError as exc:
@@ -122,7 +128,7 @@ class Gatekeeper:
         entry = self._take(device_id)
         leaf = certificates.load_pem(self._authority.issue(entry.csr.encode()))
         self._admit(new_member(certificates.public_key_of(leaf), entry.name, time.time()))
-        self._audit.write("local", "approved", device=device_id)
+        self._audit.write("local", "approved", device=device_id, name=entry.name)
 
     def decline(self, device_id: str) -> None:
         """Refuse a waiting PC, which goes on asking with the same code. Raises NotFound."""
@@ -130,7 +136,7 @@ class Gatekeeper:
         assert self._state.value is not None
         refused = (*self._state.value.declined, Declined(entry.device_id, entry.code_id))
         self._state.change(declined=refused[-MAX_DECLINED:])
-        self._audit.write("local", "declined", device=device_id)
+        self._audit.write("local", "declined", device=device_id, name=entry.name)
 
     def _take(self, device_id: str) -> Pending:
         assert self._state.value is not None

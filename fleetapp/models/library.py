@@ -14,23 +14,16 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import filelock
 import msgspec
 
 from fleetapp.errors import (
     BadRequest,
     CorruptModel,
-    DiskFull,
-    FleetUnavailable,
-    ModelError,
     NotFound,
-    StorageError,
 )
 from fleetapp.models import child
 from fleetapp.models.disk import (
@@ -56,6 +49,7 @@ from fleetapp.models.manifest import (
 from fleetapp.models.progress import Progress, ProgressFn, silent
 from fleetapp.models.stagefiles import MANIFEST, SIGNATURE, TOKENIZER, damaged, stage_files
 from fleetapp.models.store import ShardStore
+from fleetapp.models.workshop import Workshop
 from fleetapp.types import LayerRange
 
 log = logging.getLogger(__name__)
@@ -64,8 +58,6 @@ MODEL_MANIFEST = "model.json"
 MODEL_SIGNATURE = "model.sig"
 MODEL_XML = "openvino_model.xml"
 DETOKENIZER = "openvino_detokenizer"
-_NO_ROOM = 1024 * 1024
-"""Bytes of free space at which damaged output is the disk's fault."""
 LOCK_DEADLINE = 1800.0
 """Seconds to wait for another process that imports or splits."""
 
@@ -124,9 +116,8 @@ class Library:
         self.root = make_folder(root)
         self._signer = signer
         self._free = free
-        self._deadline = lock_deadline
         self._imported = make_folder(root / "imported")
-        self._work = root / "work"
+        self._workshop = Workshop(root, lock_deadline)
         self.downloads = root / "downloads"
         self.shards = ShardStore(root / "stages", free)
         """Serves chunks of every stage made so far."""
@@ -183,46 +174,6 @@ class Library:
 
     # changing
 
-    @contextmanager
-    def _locked(self, progress: ProgressFn) -> Iterator[None]:
-        lock = filelock.FileLock(self.root / "library.lock")
-        with writing(self.root):
-            try:
-                lock.acquire(timeout=0)
-            except filelock.Timeout:
-                progress(Progress("waiting", message="another fleetapp is using the library"))
-                try:
-                    lock.acquire(timeout=self._deadline, poll_interval=0.1)
-                except filelock.Timeout:
-                    raise FleetUnavailable(
-                        f"Another process has been using {self.root} for too long.",
-                        remedy="End it, or choose another folder with the setting models_dir.",
-                    ) from None
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @contextmanager
-    def _workspace(self, needed: int) -> Iterator[Path]:
-        """An empty folder on the library's disk that is gone afterwards. Needs the lock.
-
-        Args:
-            needed: bytes that will be written; where a write fails and less is free, that is why.
-        """
-        shutil.rmtree(self._work, ignore_errors=True)  # left by a process that was killed
-        folder = make_folder(self._work / uuid.uuid4().hex)
-        try:
-            yield folder
-        except (ModelError, StorageError) as e:
-            # When the disk fills up native writers fail and remove their file, or end it early.
-            room = needed if isinstance(e, StorageError) else _NO_ROOM
-            if not isinstance(e, DiskFull) and disk_free(self.root) < room:
-                raise DiskFull(f"The disk of {self.root} is full.") from e
-            raise
-        finally:
-            shutil.rmtree(self._work, ignore_errors=True)
-
     def import_path(
         self,
         path: Path,
@@ -247,12 +198,12 @@ class Library:
             BadRequest: another model has that id.
         """
         prepared = prepare(path, model_id)
-        with self._building, self._locked(progress):
+        with self._building, self._workshop.locked(progress):
             target = self._folder(prepared.model_id)
             if (existing := self._existing(prepared, target)) is not None:
                 return existing
             require_space(self.root, prepared.space, f"Importing {path.name}", self._free)
-            with self._workspace(prepared.space) as work:
+            with self._workshop.folder(prepared.space) as work:
                 folder = make_folder(work / "model")
                 prepared.fill(folder, progress)
                 found = prepared.examine(folder, make_folder(work / "check"), progress)
@@ -292,7 +243,7 @@ class Library:
         folder = self._folder(model_id)
         if not folder.is_dir():
             self.get(model_id)  # raises with the list of what is here
-        with self._building, self._locked(silent):
+        with self._building, self._workshop.locked(silent):
             self.shards.refresh()
             for name, stage in self.shards.stages().items():
                 if stage.model_id == model_id:
@@ -309,7 +260,7 @@ class Library:
         manifest, _ = self.get(model_id)
         folder = self._folder(model_id)
         bad = damaged(folder, manifest.files, progress)
-        with self._building, self._locked(progress):
+        with self._building, self._workshop.locked(progress):
             self.shards.refresh()
             stages = {n: s for n, s in self.shards.stages().items() if s.model_id == model_id}
             dropped = [n for n in stages if self.shards.verify(n, progress)]
@@ -318,7 +269,7 @@ class Library:
             difference = None
             if deep and not bad:
                 size = sum(f.size for f in manifest.files)
-                with self._workspace(size) as work:
+                with self._workshop.folder(size) as work:
                     found = child.examine(folder / MODEL_XML, work, progress)
                     difference = found.max_difference
         return Report(
@@ -345,7 +296,7 @@ class Library:
         with self._building:
             name = self._find(model_digest, layers)
             if name is None:
-                with self._locked(progress):
+                with self._workshop.locked(progress):
                     self.shards.refresh()  # another process may have made it meanwhile
                     name = self._find(model_digest, layers) or self._make(
                         manifest, model_digest, layers, progress
@@ -363,6 +314,16 @@ class Library:
             signer=self._signer.spki,
             digest=name,
         )
+
+    def release(self, keep: Iterable[str]) -> int:
+        """Delete every stage whose digest is not in ``keep``; they are made again when needed.
+
+        Returns:
+            Bytes given back.
+        """
+        with self._building, self._workshop.locked(silent):
+            self.shards.refresh()
+            return self.shards.release(keep)
 
     def _find(self, model_digest: str, layers: LayerRange) -> str | None:
         return next(
@@ -386,7 +347,7 @@ class Library:
         size += first * manifest.embedding_bytes + last * manifest.head_bytes
         require_space(self.root, int(size * 1.05), f"A stage of {manifest.model_id}", self._free)
         source = self._folder(manifest.model_id)
-        with self._workspace(size) as work:
+        with self._workshop.folder(size) as work:
             folder = make_folder(work / "stage")
             request = child.Request(
                 "split", str(source / MODEL_XML), str(folder), layers.start, layers.stop

@@ -76,7 +76,10 @@ def _pip(source: PackageSource, work: Path, progress: ProgressFn, stall: float) 
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=os.environ | {"PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"},
+        # Ended in the middle, pip leaves its temporary files; in ``work`` they go with the rest.
+        env=os.environ
+        | {"PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
+        | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work)),
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )
     assert process.stdout is not None

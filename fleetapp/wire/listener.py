@@ -83,6 +83,10 @@ class Listener:
         """The port really listened on."""
         return self.address[1]
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Meet whoever connects from now on with another context."""
+        self._context = context
+
     def close(self) -> None:
         """Stop listening and cut unfinished handshakes; accepted connections live on."""
         if self._closed.is_set():

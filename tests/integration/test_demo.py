@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
+import uuid
 from pathlib import Path
 
 import psutil
@@ -29,13 +29,21 @@ def demo(library: Path, *args: str, **env: str) -> subprocess.CompletedProcess[s
     )
 
 
-def leftovers() -> list[str]:
-    return [str(p) for p in Path(tempfile.gettempdir()).glob(f"fleetapp-demo-{os.getpid()}-*")]
+def marked(mark: str) -> list[psutil.Process]:
+    """Processes that inherited FLEETAPP_TEST_MARK, whoever else runs demos on this machine."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("FLEETAPP_TEST_MARK") == mark:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
 
 
-def test_three_pcs_say_paris_and_leave_nothing(library: Path) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("fleetapp-demo-*"))
-    done = demo(library, "--json")
+def test_three_pcs_say_paris_and_leave_nothing(library: Path, tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    done = demo(library, "--json", FLEETAPP_TEST_MARK=mark, TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert "Paris" in result["answer"]
@@ -48,13 +56,8 @@ def test_three_pcs_say_paris_and_leave_nothing(library: Path) -> None:
     assert result["tokens_per_second"] > 0
     assert len(result["bytes_per_hop"]) == 3
     assert all(h["bytes"] > 0 for h in result["bytes_per_hop"])
-    assert set(Path(tempfile.gettempdir()).glob("fleetapp-demo-*")) <= before
-    assert [p for p in psutil.process_iter(["cmdline"]) if _ours(p)] == []
-
-
-def _ours(process: psutil.Process) -> bool:
-    line = " ".join(process.info["cmdline"] or ())
-    return "fleetapp.engine.runner" in line or "--exit-with-stdin" in line
+    assert list(tmp_path.glob("fleetapp-*")) == []
+    assert marked(mark) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +77,38 @@ def test_an_agent_dies_and_its_runner_with_it(fleet: Served) -> None:
     runner = fleet.runners()["pc-2"]
     killed(fleet, fleet.agents()["pc-2"], {"chain_broken", "runner_failed"})
     runner.wait(10)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+def test_a_pc_is_revoked_and_does_not_play_along(fleet: Served) -> None:
+    device = fleet.local("status", "pc-3")["device_id"]
+    agent, runner = fleet.agents()["pc-3"], fleet.runners()["pc-3"]
+    stream = begin(fleet)
+    assert ring_of(runner)
+    agent.send_signal(signal.SIGSTOP)
+    try:
+        fleet.local("fleet/revoke", body={"device_id": device})
+        started = time.monotonic()
+        with pytest.raises(openai.APIError) as caught:
+            rest(stream)
+        assert time.monotonic() - started < 5.0
+        assert caught.value.code == "chain_broken"
+        chain = fleet.wait_live(2)
+        assert device not in {a["device_id"] for a in chain["assignments"]}
+        assert ring_of(runner) == [], "the others have closed their ends"
+        answers_again(fleet)
+    finally:
+        agent.send_signal(signal.SIGCONT)
+    runner.wait(10)
+    fleet.local("fleet/reinstate", body={"device_id": device})
+    fleet.wait_live(3)
+    answers_again(fleet)
+
+
+def ring_of(runner: psutil.Process) -> list[tuple[str, int]]:
+    """Who a runner is connected to."""
+    found = runner.net_connections("tcp")
+    return [tuple(c.raddr) for c in found if c.status == psutil.CONN_ESTABLISHED]
 
 
 def test_the_coordinator_dies(fleet: Served) -> None:

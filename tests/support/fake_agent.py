@@ -18,6 +18,7 @@ from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import (
     AssignmentView,
     ChainView,
+    Decision,
     DeviceId,
     FleetView,
     Hardware,
@@ -40,6 +41,9 @@ def fleet_view() -> FleetView:
             NodeView("dev1", "DESK-1", "coordinator", "online", True, "0.1.0",
                      Hardware(8, 16 * 2**30, 6 * 2**30, 10**11, devices=("CPU", "GPU")), 0.4),
             NodeView("dev2", "José 測試", "member", "offline", False, "0.1.0", None, 300.0),
+            NodeView("new34", "DESK-9", "member", "pending", False),
+            NodeView("new35", "DESK-9", "member", "pending", False),
+            NodeView("dev9", "DESK-9", "member", "revoked", False, "0.1.0"),
         ),
         chains=(
             ChainView("c1", "tiny", "fast", 3, "live", "All stages are linked.",
@@ -129,6 +133,9 @@ class FakeAgent:
         stages = (StageTiming(120, 0, 300, 5), StageTiming(500, 20, 250, 9))
         step = StepRecord(1, 1, 100, 900, 3, ("r",), (4,), stages)
         return TraceView("tiny", ("anna", "ben"), (step,))
+
+    async def decide(self, decision: Decision, device_id: str) -> None:
+        self._note(decision, device_id)
 
     async def codes(self) -> list[JoinCodeView]:
         self._note("codes")

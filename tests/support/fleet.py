@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetapp.fleet import certificates, membership
+from cryptography import x509
+
+from fleetapp.fleet import certificates, membership, tls
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.enrolment import Enrolment, FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
@@ -59,3 +63,21 @@ class TestFleet:
             membership.sign_membership(self.membership, self.authority),
         )
         return TestMember(identity, store, enrolment)
+
+
+async def shown_by(member: TestMember, port: int) -> x509.Certificate:
+    """The certificate that a server of this member shows on 127.0.0.1.
+
+    Whoever shows none in return is shown it all the same: the server refuses afterwards.
+    """
+    context = tls.pinned_context(member.enrolment.credentials.authority_pem)
+    async with asyncio.timeout(10):
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname=member.hostname
+        )
+    found = writer.get_extra_info("ssl_object")
+    assert isinstance(found, ssl.SSLObject)
+    der = found.getpeercert(True)
+    writer.close()
+    assert der is not None
+    return x509.load_der_x509_certificate(der)

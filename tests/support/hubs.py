@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from pathlib import Path
 
 from fleetapp.fleet.codebook import CodeBook
@@ -82,9 +83,9 @@ class TestHub:
             store_membership=self.me.store.save_membership,
         )
 
-    def enrol(self, name: str) -> TestMember:
-        """A member from before the hub started."""
-        member = self.fleet.enrol(name)
+    def enrol(self, name: str, *, issued: dt.datetime | None = None) -> TestMember:
+        """A member from before the hub started; ``issued`` is when it got its certificate."""
+        member = self.fleet.enrol(name, issued=issued)
         signed = sign_membership(self.fleet.membership, self.fleet.authority)
         self.me.store.save_membership(signed)
         self.trust.update(signed)

@@ -191,9 +191,7 @@ class Builder:
             columns = op.unsqueeze(op.range(zero, total, one, "i64"), _i([0]))
             causal = op.unsqueeze(op.less_equal(columns, rows), _i([0, 1]))
             padding = op.unsqueeze(op.convert(mask, "boolean"), _i([1, 2]))
-            self.leaks["mask"] = op.select(
-                op.logical_and(causal, padding), _f(0.0), _f(-65504.0)
-            )
+            self.leaks["mask"] = op.select(op.logical_and(causal, padding), _f(0.0), _f(-65504.0))
         return self.leaks["mask"]
 
 

@@ -14,6 +14,7 @@ class Relay:
         self._open.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
+        self._down = False
         self.carried = 0
         """Bytes that have passed from the far end to the near one."""
 
@@ -41,6 +42,13 @@ class Relay:
         for writer in self._writers:
             writer.transport.abort()
 
+    def down(self) -> None:
+        """As ``cut``, and no connection can be made any more."""
+        assert self._server is not None
+        self._server.close()
+        self._down = True
+        self.cut()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
@@ -48,6 +56,8 @@ class Relay:
             writer.transport.abort()
             return
         self._writers |= {writer, far_writer}
+        if self._down:  # it was being made when the network went
+            self.cut()
         await asyncio.gather(
             self._pump(reader, far_writer, back=False), self._pump(far_reader, writer, back=True)
         )

@@ -132,11 +132,13 @@ class Served:
             if "fleetapp.engine.runner" in child.cmdline()
         }
 
-    def local(self, path: str, node: str = "pc-1") -> Any:
-        """GET of a node's loopback API."""
+    def local(self, path: str, node: str = "pc-1", body: object = None) -> Any:
+        """GET of a node's loopback API; POST with a body."""
         home = self.folder / node
         port = json.loads((home / "agent.json").read_text("utf-8"))["port"]
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/local/v1/{path}")
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/local/v1/{path}", data)
+        request.add_header("Content-Type", "application/json")
         request.add_header("Authorization", f"Bearer {(home / 'api-token').read_text('ascii')}")
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.loads(response.read())

@@ -54,7 +54,7 @@ class TestShard:
 
 
 def make_shard(root: Path, chunks: int = 8, weights: bytes | None = None) -> TestShard:
-    """``chunks`` chunks of 64 KiB in stage.bin, and a small stage.xml; files are left in ``root``."""
+    """``chunks`` chunks of 64 KiB in stage.bin, a small stage.xml; the files stay in ``root``."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "stage.xml").write_text("<net/>")
     (root / "stage.bin").write_bytes(weights or random.Random(1).randbytes(chunks * CHUNK))

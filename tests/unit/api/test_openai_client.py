@@ -42,6 +42,11 @@ async def test_a_stream_equals_the_whole(client: openai.AsyncOpenAI) -> None:
     )
     chunks = [c async for c in stream]
     assert chunks[0].choices[0].delta.role == "assistant"
+    assert whole.usage is not None
+    assert chunks[0].model_extra["fleet"] == {
+        "devices": ["DESK-1", "José 測試", "DESK-3"],
+        "prompt_tokens": whole.usage.prompt_tokens,
+    }
     assert all(c.choices[0].delta.role is None for c in chunks[1:-1])
     text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
     assert text == whole.choices[0].message.content

@@ -24,6 +24,7 @@ from tests.support.fake_agent import CODE, FakeAgent
         (("fleet", "leave", "--yes"), ("leave",), "has left"),
         (("fleet", "status"), ("fleet",), "2 PCs, 1 online, 1 contributing"),
         (("fleet", "nodes"), ("fleet",), "José 測試"),
+        (("fleet", "nodes"), ("fleet",), "pending"),
         (("fleet", "codes"), ("codes",), "revoked"),
         (("fleet", "codes", "list"), ("codes",), "revoked"),
         (("fleet", "codes", "new", "--hours", "2", "--uses", "3", "--approve"),

@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -170,7 +171,7 @@ def test_on_a_terminal(running: str, service: FakeService, home: Path) -> None:
         chat.send_signal(signal.SIGINT)
         until(b"Stopped.", prompt)
         os.write(parent, b"/stats\r")
-        until(b"Turns        1", prompt)
+        until(b"Turns        1", b" read, about ", b" written", prompt)
         os.write(parent, b"\x04")
         assert chat.wait(10) == 0
     finally:
@@ -181,3 +182,5 @@ def test_on_a_terminal(running: str, service: FakeService, home: Path) -> None:
     assert b"Traceback" not in seen
     assert b"Where?" in (home / "chat-history").read_bytes()
     assert len(service.cancelled) == 1
+    told = re.findall(rb"Tokens +(\d+) read, about (\d+) written", seen)
+    assert all(int(count) > 0 for count in told[-1]), "a stopped answer counts too"

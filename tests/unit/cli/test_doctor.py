@@ -1,9 +1,10 @@
 import json
 import os
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fleetapp.cli import checks
@@ -13,6 +14,8 @@ from fleetapp.fleet.identity import Identity
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
 from tests.support.cli import Run
+from tests.support.fake_agent import FakeAgent
+from tests.support.fleet import TestFleet
 
 HERE = probe.Probe("2026.4.1-1-abc", (probe.Device("CPU", "A processor"),))
 
@@ -148,6 +151,36 @@ def test_a_damaged_membership_is_a_failure(tmp_path: Path) -> None:
     paths.fleet.mkdir()
     (paths.fleet / "leaf.crt").write_text("no certificate")
     assert checks.fleet(subject(tmp_path)).state == "fail"
+
+
+@pytest.mark.parametrize(
+    ("days", "state", "words"),
+    [
+        (0, "ok", "valid until"),
+        (16, "ok", ""),
+        (18, "warn", "3 days late"),
+        (31, "fail", "expired"),
+    ],
+)
+def test_a_certificate_that_is_not_renewed_in_time(
+    tmp_path: Path, days: int, state: str, words: str
+) -> None:
+    TestFleet(tmp_path).enrol("anna")
+    then = datetime.now(UTC) + timedelta(days=days)
+    finding = checks.fleet(subject(tmp_path / "anna"), lambda: then)
+    assert finding.state == state
+    assert words in finding.detail
+    assert finding.remedy or state == "ok"
+
+
+@pytest.mark.usefixtures("running")
+def test_what_the_agent_warns_of_is_a_warning(run: Run, agent: FakeAgent) -> None:
+    trouble = "The certificate of this PC could not be renewed: nobody was there."
+    agent.state = msgspec.structs.replace(agent.state, warnings=(trouble,))
+    found = {c["name"]: c for c in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert found["Agent"]["state"] == "warn"
+    assert trouble in found["Agent"]["detail"]
+    assert f"Warning:     {trouble}\n" in run("status")[1]
 
 
 def test_a_damaged_model_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from fleetapp.cli.view import MarkdownView, safe_markdown, split_finished
+from fleetapp.cli.view import MarkdownView, _Tail, safe_markdown, split_finished
 
 BLOCKS = st.sampled_from(
     [
@@ -92,3 +92,11 @@ def test_a_block_taller_than_the_screen_is_whole_in_the_end() -> None:
     seen = streamed(["```\n", *lines, "```"])
     final = seen[seen.rindex("line 0 ") :]
     assert all(f"line {i}" in final for i in range(100))
+
+
+def test_the_cursor_waits_on_a_line_of_its_own() -> None:
+    """The terminal echoes Ctrl+C where the cursor is; in the last column it would wrap."""
+    console = Console(file=io.StringIO(), width=10, height=20, force_terminal=True)
+    full, last = console.render_lines(_Tail("ten column"), pad=False)
+    assert sum(segment.cell_length for segment in full) == 10
+    assert last == []

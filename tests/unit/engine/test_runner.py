@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from fleetapp.engine import pipe
 from tests.support.fake_executor import reference, split
 from tests.support.fake_runner import MODEL, stage_folder
-from tests.support.fleet import TestFleet
+from tests.support.fleet import TestFleet, shown_by
 from tests.support.runner_client import RunnerClient, RunnerRing, load_message
 
 MODULE = "tests.support.fake_runner"
@@ -282,3 +284,35 @@ def test_unlink_and_link_again(tmp_path: Path) -> None:
         ring.link()
         again = ring.begin("question", max_tokens=5)
         assert ring.head.answer(again).ids == reference(list(b"question"), 5)
+
+
+def shown(ring: RunnerRing, index: int) -> x509.Certificate:
+    """The certificate that one of the runners shows."""
+    return asyncio.run(shown_by(ring.members[index], ring.loaded[index].port))
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
+    with ring_of(tmp_path, 2) as ring:
+        ring.link()
+        member, runner = ring.members[1], ring.runners[1]
+        fresh = member.store.save_leaf(ring.fleet.authority.issue(member.identity.csr()))
+        assert shown(ring, 1) == member.enrolment.leaf
+        runner.send(pipe.Renew())
+        runner.stats()  # answered in order: the message has been heard
+        assert shown(ring, 1) == fresh
+        # The present connections are as good as they were, and new ones stand in both directions.
+        request_id = ring.begin("question", max_tokens=5)
+        assert ring.head.answer(request_id).ids == reference(list(b"question"), 5)
+        ring.link()
+        again = ring.begin("question", max_tokens=5)
+        assert ring.head.answer(again).ids == reference(list(b"question"), 5)
+
+
+def test_a_certificate_that_cannot_be_read_leaves_the_old_one(tmp_path: Path) -> None:
+    with ring_of(tmp_path, 2) as ring:
+        member, runner = ring.members[1], ring.runners[1]
+        member.enrolment.credentials.leaf_path.write_text("nothing")
+        runner.send(pipe.Renew())
+        runner.stats()
+        assert shown(ring, 1) == member.enrolment.leaf
+        ring.link()

@@ -121,15 +121,17 @@ def test_half_a_surrogate_is_refused(host: TokenizerHost, text: str) -> None:
 
 
 @pytest.mark.parametrize("words", [8191, 8192, 9000, 30000])
-def test_what_the_tokenizer_would_cut_off_silently_is_refused(
-    host: TokenizerHost, words: int
-) -> None:
+def test_no_prompt_is_cut_off_silently(host: TokenizerHost, words: int) -> None:
+    """openvino-genai's own conversion cuts at 8,192 tokens; import lifts that, and whatever limit
+    a tokenizer has, reaching it is an error.
+    """
     text = "a" + " a" * (words - 1)
-    if words == 8191:
-        assert host.count(text) == words
-        return
-    with pytest.raises(ContextTooLong, match="8192"):
-        host.encode_prompt(text)
+    try:
+        ids = host.encode_prompt(text)
+    except ContextTooLong:
+        assert words > 8191, "the window of the model fits"
+    else:
+        assert len(ids) == words
 
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:

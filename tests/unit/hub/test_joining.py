@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetapp.agent.joining import proof_of_key
 from fleetapp.errors import (
     BadJoinCode,
     BadRequest,
@@ -116,7 +117,7 @@ def test_guessing_is_slowed_down_for_the_guesser_alone(home: TestHub) -> None:
     home.ask(anna, good)
 
 
-@pytest.mark.parametrize("secret", ["", "zz", "0", "aé", "00" * 9])
+@pytest.mark.parametrize("secret", ["zz", "0", "aé", "00" * 9])
 def test_a_secret_that_is_none_is_refused(home: TestHub, secret: str) -> None:
     csr = home.newcomer("anna").csr().decode()
     with pytest.raises((BadRequest, BadJoinCode)):
@@ -154,6 +155,19 @@ def test_a_member_that_asks_again_gets_a_new_certificate_and_spends_nothing(home
     # The key is proof enough: its code may have run out long ago.
     home.clock.now += 10 * 3600
     assert home.ask(anna, text).leaf
+
+
+def test_a_key_without_a_code_renews_and_admits_nobody(home: TestHub) -> None:
+    anna, stranger = home.enrol("anna"), home.newcomer("stranger")
+    reply = home.hub.gate.request(proof_of_key(anna.identity, "anna"), "192.0.2.1")
+    assert anna.store.save_leaf(reply.leaf.encode()).not_valid_after_utc
+    for _ in range(20):  # it is not taken for guessing a code, either
+        with pytest.raises(NotAMember, match="no member"):
+            home.hub.gate.request(proof_of_key(stranger, "stranger"), "192.0.2.1")
+    home.hub.change_membership(lambda m: revoke(m, anna.identity.device_id))
+    with pytest.raises(NotAMember, match="removed"):
+        home.hub.gate.request(proof_of_key(anna.identity, "anna"), "192.0.2.1")
+    assert stranger.device_id not in home.members
 
 
 def test_a_revoked_pc_is_not_let_in_again_by_any_code(home: TestHub) -> None:

