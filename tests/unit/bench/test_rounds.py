@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from fleetapp.bench import rounds
@@ -50,17 +52,14 @@ def test_every_stage_gets_a_layer_and_none_is_lost(stages: int, worth: float) ->
     assert cut[0] == 0
     assert cut[-1] == 10
     assert len(cut) == stages + 1
-    assert all(a < b for a, b in zip(cut, cut[1:], strict=False))
+    assert all(a < b for a, b in pairwise(cut))
 
 
 def test_the_cut_follows_what_the_halves_took() -> None:
     """Ten layers at 1 ms each and a head that costs four layers: cut behind the seventh."""
-    records = [
-        StepRecord(
-            1, 1, 0, 20, 0, ("a",), (1,), (StageTiming(0, 0, 5000, 0), StageTiming(0, 0, 9000, 0))
-        )
-    ]
-    layers = by_times(Layers(10, 10.0), 5, records)
+    halves = (StageTiming(0, 0, 5000, 0), StageTiming(0, 0, 9000, 0))
+    record = StepRecord(1, 1, 0, 20_000, 0, ("a",), (1,), halves)
+    layers = by_times(Layers(10, 10.0), 5, [record])
     assert layers.worth == pytest.approx(14.0)
     assert bounds(2, layers) == (0, 7, 10)
 
