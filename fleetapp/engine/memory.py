@@ -162,27 +162,27 @@ class Memory:
 
     # -- kept sequences ----------------------------------------------------------------------
 
+    def give_way(self, besides: Source | None = None) -> bool:
+        """One kept sequence less in the cache, the oldest that frees a block; False if none is.
+
+        If none frees any, one that shares its blocks is forgotten: whoever writes into a block
+        that it shares need not copy it then.
+        """
+        there = [s for s in self._kept.values() if not s.spilled and s is not besides]
+        for source in there:
+            if self._table.frees(source.keep):
+                self._move_out(source, besides)
+                return True
+        if there:
+            self._drop(there[0])
+        return bool(there)
+
     def make_room(self, blocks: int, besides: Source | None = None) -> bool:
         """Have so many blocks free, at the cost of kept sequences, the oldest first."""
-        if self._table.free_blocks >= blocks:
-            return True
-        for source in list(self._kept.values()):
-            if source.spilled or source is besides or not self._table.frees(source.keep):
-                continue
-            self._move_out(source, besides)
-            if self._table.free_blocks >= blocks:
-                return True
-        return False
-
-    def drop_sharers(self) -> bool:
-        """Forget kept sequences that would free no block; False if there are none.
-
-        Whoever writes into a block that such a one shares needs a copy of it.
-        """
-        sharers = [s for s in self._kept.values() if not s.spilled]
-        for source in sharers:
-            self._drop(source)
-        return bool(sharers)
+        while self._table.free_blocks < blocks:
+            if not self.give_way(besides):
+                return False
+        return True
 
     def forget(self, keep: int) -> None:
         """A stage has lost a kept sequence: nobody can build on it."""

@@ -391,11 +391,11 @@ class Scheduler:
         segment = Segment(seq.slot, seq.generation, seq.past, count, sample)
         while True:
             total = cost + self.memory.cost(segment)
-            if total <= self.memory.free or self.memory.make_room(total):
+            if total <= self.memory.free:
                 picks.append((seq, segment))
                 return total
-            if self.memory.drop_sharers():
-                continue  # what only they shared need not be copied
+            if self.memory.give_way():
+                continue
             mine = self._waiting.rank(seq)
             picked = {id(other) for other, _ in picks}
             victims = [v for v in self._running.values() if id(v) not in picked]
