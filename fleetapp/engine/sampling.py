@@ -118,6 +118,12 @@ class Context:
                 matcher.push(token)
         self._biased = np.array([i for i, _ in params.logit_bias], np.int64)
         self._biases = np.array([b for _, b in params.logit_bias], np.float32)
+        self._changes = bool(
+            params.logit_bias
+            or params.repetition_penalty != 1.0
+            or params.presence_penalty
+            or params.frequency_penalty
+        )
 
     def rewind(self, position: int) -> None:
         """Forget the tokens from ``position`` on: the next one is for it.
@@ -149,17 +155,16 @@ class Context:
     def adjust(self, logits: Logits) -> Logits:
         """Steps 1 to 4 of the module; the row itself is left as it is."""
         params, history = self.params, self._history
-        if self._biased.size:
+        if self._changes:
             logits = logits.copy()
+        if self._biased.size:
             logits[self._biased] += self._biases
         if history is not None and params.repetition_penalty != 1.0:
             seen, penalty = history.all.ids, np.float32(params.repetition_penalty)
-            logits = logits.copy()
             old = logits[seen]
             logits[seen] = np.where(old < 0, old * penalty, old / penalty)
         if history is not None and (params.presence_penalty or params.frequency_penalty):
             said, counts = history.answer.ids, history.answer.counts
-            logits = logits.copy()
             logits[said] -= counts * np.float32(params.frequency_penalty)
             logits[said] -= np.float32(params.presence_penalty)
         return logits if self._matcher is None else self._matcher.mask(logits)
