@@ -54,14 +54,26 @@ class World:
 
     def rate(self, k: int) -> float:
         """Tokens per second with k drafts in every step that has any."""
+        return self.expected([k]) if self.offered == 1 else self._mixed(k)
+
+    def expected(self, chosen: list[int]) -> float:
+        """Tokens per second that steps with so many drafts give on average."""
+        return sum(map(self._tokens, chosen)) / sum(map(self._time, chosen))
+
+    def _mixed(self, k: int) -> float:
+        part = self.offered
+        tokens = part * self._tokens(k) + 1 - part
+        return tokens / (part * self._time(k) + (1 - part) * self._time(0))
+
+    def _tokens(self, k: int) -> float:
         reach, expected = 1.0, 1.0
         for i in range(k):
             reach *= self._chance(i)
             expected += reach
-        with_ = self.seconds(1 + k) + self.hop + k * self.draft
-        without = self.seconds(1) + self.hop
-        part = self.offered
-        return (part * expected + 1 - part) / (part * with_ + (1 - part) * without)
+        return expected
+
+    def _time(self, k: int) -> float:
+        return self.seconds(1 + k) + self.hop + k * self.draft
 
     def best(self) -> float:
         """The rate of the best fixed k."""
@@ -72,7 +84,7 @@ class World:
         draw = random.Random(seed)
         key = f"run {seed} {draw.random()}"
         controller.open(key)
-        done, spent, step, chosen = 0, 0.0, 0, []
+        done, spent, step, chosen = 0, 0.0, 0, list[int]()
         while done < tokens:
             step += 1
             there = draw.random() < self.offered

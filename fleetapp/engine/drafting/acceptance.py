@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_FADE: Final = 0.98
+
 
 class Acceptance:
     """The chance that a draft is right if all before it were, for each position.
@@ -18,8 +22,8 @@ class Acceptance:
         parent: Acceptance | None = None,
         *,
         belief: float = 0.6,
-        weight: float = 4.0,
-        keep: float = 0.92,
+        weight: float = 8.0,
+        keep: float = 0.97,
     ) -> None:
         self._parent = parent
         self._belief = belief
@@ -39,6 +43,15 @@ class Acceptance:
         for i in range(seen):
             self._hits[i] = self._hits[i] * self._keep + (i < accepted)
             self._trials[i] = self._trials[i] * self._keep + 1.0
+
+    def fade(self) -> None:
+        """Nothing was drafted although it could have been: lean towards the parent again.
+
+        Otherwise a run of bad luck that switched drafting off would never be forgotten.
+        """
+        for i in range(len(self._hits)):
+            self._hits[i] *= _FADE
+            self._trials[i] *= _FADE
 
     def rate(self, position: int) -> float:
         """Chance at a position, counted from 0, if all before it are right.

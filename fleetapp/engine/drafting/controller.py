@@ -24,9 +24,13 @@ MARGIN: Final = 0.01
 """Gain that is expected at least before anything is drafted."""
 PROBE_SHARE: Final = 0.005
 """Part of the time that may be spent on drafts of which no gain is expected, to learn."""
-_CREDIT_FRAMES: Final = 100
+_CREDIT_FRAMES: Final = 400
+_LEAST_LOSS: Final = 0.05
+"""Part of a step that a probe is believed to cost at least: what was measured may be chance."""
 _REFRESH: Final = 256
-"""Frames after which a width without drafts is measured again."""
+_REFRESH_CLOSE: Final = 32
+"""Frames after which a width without drafts is measured again: sooner if the gain is small."""
+_CLOSE: Final = 1.2
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,76 @@ class _Frame:
 
 @dataclass
 class _Plan:
-    """The best that is known so far: how many drafts of which offer, for each sequence."""
+    """How many drafts of which offer, for each sequence."""
 
     rate: float = 0.0
     extra: int = 0
+    rounds: int = 0
     drafting: float = 0.0
     counts: list[Choice | None] = field(default_factory=list)
+
+
+@dataclass
+class _Field:
+    """All that could be drafted for a frame, see ``Controller.choose``."""
+
+    offers: Sequence[tuple[str, Sequence[Offer]]]
+    gains: list[list[list[float]]]
+    widest: int
+    seconds: Callable[[int], float]
+
+    def best(self, frame: _Frame) -> _Plan:
+        """The best way to draft at all."""
+        best = _Plan()
+        most = max(
+            (min(o.most, MOST) for _, s in self.offers for o in s if o.sequential), default=0
+        )
+        for rounds in range(most + 1):
+            drafting = self.seconds(rounds) if rounds else 0.0
+            picked, steps = self._order(rounds)
+            gain, rate, extra = 0.0, best.rate, 0
+            for n, (less, _) in enumerate(steps, 1):
+                gain -= less
+                if (now := frame.rate(n, drafting, gain)) > rate:
+                    rate, extra = now, n
+            if extra:
+                counts = self._counts(picked, steps[:extra])
+                best = _Plan(rate, extra, rounds, drafting, counts)
+        return best
+
+    def further(self, plan: _Plan) -> _Plan:
+        """One draft more than the plan has; an empty one if there is none."""
+        rounds = plan.rounds + (plan.rounds > 0)
+        picked, steps = self._order(rounds)
+        extra = plan.extra + 1
+        if len(steps) < extra:
+            return _Plan()
+        drafting = self.seconds(rounds) if rounds else 0.0
+        return _Plan(0.0, extra, rounds, drafting, self._counts(picked, steps[:extra]))
+
+    def _order(self, rounds: int) -> tuple[list[int], list[tuple[float, int]]]:
+        """Each sequence's better offer if the sequential drafter runs that many rounds, and all
+        single drafts, as (minus what it adds, sequence), by what they add.
+
+        A later draft of a sequence never adds more than an earlier one, so this order is
+        possible, and for every width the best.
+        """
+        picked: list[int] = []
+        steps: list[tuple[float, int]] = []
+        for i, ((_, some), lists) in enumerate(zip(self.offers, self.gains, strict=True)):
+            usable = [g[:rounds] if o.sequential else g for o, g in zip(some, lists, strict=True)]
+            pick = max(range(len(some)), key=[sum(g) for g in usable].__getitem__, default=-1)
+            picked.append(pick)
+            if pick >= 0:
+                steps += [(-gain, i) for gain in usable[pick]]
+        steps.sort()
+        return picked, steps[: self.widest]
+
+    def _counts(self, picked: list[int], steps: list[tuple[float, int]]) -> list[Choice | None]:
+        counts = [0] * len(picked)
+        for _, i in steps:
+            counts[i] += 1
+        return [Choice(p, c) if c else None for p, c in zip(picked, counts, strict=True)]
 
 
 class Controller:
@@ -223,7 +291,7 @@ class Controller:
         self._credit = min(self._credit + earned, _CREDIT_FRAMES * earned)
         widest = min(room, sum(max((o.most for o in some), default=0) for _, some in offers))
         last = self._plain.get(_kind(tokens, sequences))
-        if widest < 1 or last is None or self._frames - last > _REFRESH:
+        if widest < 1 or last is None:
             return nothing
         frame = self._frame(tokens, sequences, float(answers), widest)
         gains = [
@@ -231,58 +299,25 @@ class Controller:
             for key, some in offers
         ]
         off = frame.rate(0, 0.0, 0.0)
-        best = self._best(frame, offers, gains, widest, seconds)
-        if best.rate >= off * (1 + self._margin):
-            return best.counts
-        loss = frame.time(best.extra, best.drafting) - frame.time(0, 0.0)
-        if best.extra and loss <= self._credit:
-            self._credit -= max(loss, 0.0)
-            return best.counts
-        return nothing
-
-    def _best(
-        self,
-        frame: _Frame,
-        offers: Sequence[tuple[str, Sequence[Offer]]],
-        gains: list[list[list[float]]],
-        widest: int,
-        seconds: Callable[[int], float],
-    ) -> _Plan:
-        """The best way to draft at all.
-
-        For each number of rounds of the sequential drafter, every sequence takes the offer that
-        adds more; then the single drafts of all sequences are taken in the order of what they
-        add. A later draft of a sequence never adds more than an earlier one, so this order is
-        possible, and for every width the best.
-        """
-        best = _Plan()
-        rounds_most = max(
-            (min(o.most, MOST) for _, s in offers for o in s if o.sequential), default=0
-        )
-        for rounds in range(rounds_most + 1):
-            drafting = seconds(rounds) if rounds else 0.0
-            picked: list[int] = []
-            steps: list[tuple[float, int]] = []
-            for i, ((_, some), lists) in enumerate(zip(offers, gains, strict=True)):
-                totals = [
-                    sum(g[:rounds] if o.sequential else g) for o, g in zip(some, lists, strict=True)
-                ]
-                pick = max(range(len(totals)), key=totals.__getitem__, default=-1)
-                picked.append(pick)
-                if pick >= 0:
-                    usable = lists[pick][:rounds] if some[pick].sequential else lists[pick]
-                    steps += [(-gain, i) for gain in usable]
-            steps.sort()
-            gain = 0.0
-            for extra, (less, _) in enumerate(steps[:widest], 1):
-                gain -= less
-                rate = frame.rate(extra, drafting, gain)
-                if rate > best.rate:
-                    counts = [0] * len(offers)
-                    for _, i in steps[:extra]:
-                        counts[i] += 1
-                    best = _Plan(rate, extra, drafting, _choices(picked, counts))
-        return best
+        field = _Field(offers, gains, widest, seconds)
+        best = field.best(frame)
+        if best.rate < off * (1 + self._margin):
+            self._fade(offers)
+        if not best.extra:
+            return nothing
+        lasts = frame.time(0, 0.0)
+        if best.rate < off * (1 + self._margin):
+            spared, trial = frame.time(0, 0.0), best
+        else:
+            stale = self._frames - last
+            if stale > (_REFRESH_CLOSE if best.rate < off * _CLOSE else _REFRESH):
+                return nothing
+            spared, trial = frame.time(best.extra, best.drafting), field.further(best)
+        loss = max(frame.time(trial.extra, trial.drafting) - spared, _LEAST_LOSS * lasts)
+        if trial.extra and loss <= self._credit:
+            self._credit -= loss
+            return trial.counts
+        return nothing if trial is best else best.counts
 
     def _frame(self, tokens: int, sequences: int, answers: float, widest: int) -> _Frame:
         widths = range(tokens, tokens + widest + 1)
@@ -300,20 +335,23 @@ class Controller:
             others_answers=sum(f.answers for f in flying),
         )
 
+    def _fade(self, offers: Sequence[tuple[str, Sequence[Offer]]]) -> None:
+        for key, some in offers:
+            own = self._sequences.get(key, {})
+            for offer in some:
+                if offer.grade in own:
+                    own[offer.grade].fade()
+
     def _acceptance(self, key: str, grade: str, belief: float) -> Acceptance:
         general = self._grades.get(grade)
         if general is None:
-            general = self._grades[grade] = Acceptance(belief=belief, keep=0.98)
+            general = self._grades[grade] = Acceptance(belief=belief, weight=4.0, keep=0.985)
         own = self._sequences.get(key)
         if own is None:
             return general
         if grade not in own:
             own[grade] = Acceptance(general)
         return own[grade]
-
-
-def _choices(picked: list[int], counts: list[int]) -> list[Choice | None]:
-    return [Choice(p, c) if c else None for p, c in zip(picked, counts, strict=True)]
 
 
 def _kind(tokens: int, sequences: int) -> tuple[int, int]:

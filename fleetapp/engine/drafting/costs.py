@@ -14,6 +14,10 @@ _DRIFT: Final = 0.15
 _SETTLED: Final = 4
 """Measurements of a width after which a change counts as the machine's, not the width's."""
 _OUTLIER: Final = 0.7
+_TRUST: Final = 16
+"""Measurements of a width that are averaged; older ones fade."""
+_LINE: Final = 2.0
+"""Measurements that the line through all widths counts as."""
 _FLOOR: Final = 1e-7
 
 
@@ -29,7 +33,9 @@ class Curve:
     """Seconds by width, in two parts: how fast the machine is now, and what widths cost on it.
 
     The speed follows every measurement at once (other programs come and go, histories grow), so
-    that a width measured long ago still compares fairly with one measured now.
+    that a width measured long ago still compares fairly with one measured now. A wider step is
+    never believed to be faster: what chance says otherwise is evened out (isotonic regression by
+    pooling adjacent violators; Ayer et al. 1955).
     """
 
     def __init__(self) -> None:
@@ -37,11 +43,14 @@ class Curve:
         self._shape: dict[int, float] = {}
         self._count: dict[int, int] = {}
         self._widths: list[int] = []
+        self._even: dict[int, float] = {}
+        self._slope = 0.0
 
     def observe(self, tokens: int, seconds: float) -> None:
         """A step of that width took so long."""
         width = width_class(tokens)
         log = math.log(max(seconds, _FLOOR))
+        self._even.clear()
         known = self._shape.get(width)
         if known is None:
             self._shape[width] = log - self._level
@@ -54,30 +63,28 @@ class Curve:
             off = max(-_OUTLIER, min(_OUTLIER, off))
             self._level += _DRIFT * off
             off *= 1 - _DRIFT
-        self._shape[width] = known + off / min(count, 16)
+        self._shape[width] = known + off / min(count, _TRUST)
 
     def estimate(self, tokens: int) -> float:
         """Seconds of a step of that width; 0 while nothing was measured."""
         widths = self._widths
         if not widths:
             return 0.0
-        at = bisect_left(widths, width_class(tokens))
-        if at < len(widths) and widths[at] == width_class(tokens):
-            return self._seconds(widths[at])
+        if not self._even:
+            self._even_out()
+        width = width_class(tokens)
+        if width in self._even:
+            return self._even[width]
+        at = bisect_left(widths, width)
         if at == 0:
             first = widths[0]
-            return self._seconds(first) * (1 + _SLOPE * tokens) / (1 + _SLOPE * first)
+            return self._even[first] * (1 + _SLOPE * tokens) / (1 + _SLOPE * first)
         low = widths[at - 1]
-        if at < len(widths):
-            high = widths[at]
-            a, b = self._seconds(low), self._seconds(high)
-            return a + (b - a) * (tokens - low) / (high - low)
-        a = self._seconds(low)
-        if at == 1:
-            return a * (1 + _SLOPE * tokens) / (1 + _SLOPE * low)
-        before = widths[at - 2]
-        slope = (a - self._seconds(before)) / (low - before)
-        return a + max(slope, 0.0) * (tokens - low)
+        if at == len(widths):
+            return self._even[low] + self._slope * (tokens - low)
+        high = widths[at]
+        share = (tokens - low) / (high - low)
+        return self._even[low] * (1 - share) + self._even[high] * share
 
     def measured(self, tokens: int) -> int:
         """How often that width was measured."""
@@ -92,8 +99,44 @@ class Curve:
         other._widths = list(self._widths)
         return other
 
-    def _seconds(self, width: int) -> float:
-        return math.exp(self._level + self._shape[width])
+    def _even_out(self) -> None:
+        """Few measurements count together with the line through all, and wider is not faster."""
+        points = [
+            (w, math.exp(self._level + self._shape[w]), float(min(self._count[w], _TRUST)))
+            for w in self._widths
+        ]
+        start, self._slope = _line([p for p in points if p[0] <= 2 * _FINE] or points)
+        pools: list[tuple[float, float, list[int]]] = []
+        for width, seconds, weight in points:
+            line = start + self._slope * width
+            share = weight / (weight + _LINE) if width <= 2 * _FINE else 1.0
+            pool = (share * seconds + (1 - share) * line, weight, [width])
+            while pools and pools[-1][0] > pool[0]:
+                pool = _pooled(pools.pop(), pool)
+            pools.append(pool)
+        for value, _, widths in pools:
+            self._even.update(dict.fromkeys(widths, value))
+
+
+def _pooled(
+    a: tuple[float, float, list[int]], b: tuple[float, float, list[int]]
+) -> tuple[float, float, list[int]]:
+    """Two pools of (value, weight, widths) as one with their mean."""
+    weight = a[1] + b[1]
+    return (a[0] * a[1] + b[0] * b[1]) / weight, weight, a[2] + b[2]
+
+
+def _line(points: list[tuple[int, float, float]]) -> tuple[float, float]:
+    """Start and slope of the line that fits (width, seconds, weight) best; never falling."""
+    weight = sum(w for _, _, w in points)
+    x = sum(n * w for n, _, w in points) / weight
+    y = sum(s * w for _, s, w in points) / weight
+    spread = sum(w * (n - x) ** 2 for n, _, w in points)
+    if not spread:
+        slope = y * _SLOPE / (1 + _SLOPE * x)
+    else:
+        slope = max(0.0, sum(w * (n - x) * (s - y) for n, s, w in points) / spread)
+    return y - slope * x, slope
 
 
 class StepCost:

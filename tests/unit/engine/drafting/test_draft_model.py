@@ -39,9 +39,7 @@ def test_sequences_are_drafted_in_one_inference_a_round() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     prompt=st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=200),
-    turns=st.lists(
-        st.tuples(st.integers(0, 6), st.integers(0, 7), st.integers(0, 3)), max_size=12
-    ),
+    turns=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 7), st.integers(0, 3)), max_size=12),
 )
 def test_after_any_pattern_of_right_and_wrong_drafts_it_goes_on_from_the_text(
     prompt: list[int], turns: list[tuple[int, int, int]]
