@@ -325,6 +325,8 @@ class InFleet:
             fleet=self.fleet_id,
             device_id=pc.identity.device_id,
             name=pc.name(),
+            spill_bytes=settings.kv_spill_mb * 2**20,
+            spill_disk_bytes=settings.kv_spill_disk_mb * 2**20,
         )
 
     def _hosts(self) -> tuple[str, ...]:

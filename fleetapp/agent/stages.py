@@ -49,6 +49,9 @@ class RunnerSetup:
     fleet: str
     device_id: DeviceId
     name: str
+    spill_bytes: int = 0
+    """Of idle conversations outside the cache, in memory; ``spill_disk_bytes`` on disk."""
+    spill_disk_bytes: int = 0
 
 
 @dataclass
@@ -190,6 +193,7 @@ class StageHost:
                     prev=_peer(link.prev),
                     kv_blocks=link.kv_blocks,
                     block_size=link.block_size,
+                    spill_blocks=link.spill_blocks,
                     deadline=LINK_DEADLINE - 2,
                 )
             )
@@ -327,6 +331,8 @@ class StageHost:
                 kv_bytes=assign.kv_bytes or setup.kv_bytes,
                 max_context=assign.max_context,
                 cache_dir=str(setup.cache_dir) if setup.cache_dir else "",
+                spill_bytes=setup.spill_bytes,
+                spill_disk_bytes=setup.spill_disk_bytes if setup.cache_dir else 0,
                 listen_host=setup.listen_host,
                 listen_port=setup.listen_port,
                 cert_path=str(setup.cert_path),
@@ -350,6 +356,7 @@ class StageHost:
             port=loaded.port,
             blocks=loaded.blocks,
             block_size=loaded.block_size,
+            spill_blocks=loaded.spill_blocks,
             max_context=loaded.max_context,
             runtime=loaded.runtime,
         )

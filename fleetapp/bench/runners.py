@@ -402,6 +402,7 @@ class RunnerRing:
             prev=peer(index - 1) if count > 1 else None,
             kv_blocks=min(m.blocks for m in self.loaded),
             block_size=max(m.block_size for m in self.loaded),
+            spill_blocks=min(m.spill_blocks for m in self.loaded),
         )
         return msgspec.structs.replace(link, **changes)
 

@@ -39,6 +39,10 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     fleet: str
     device_id: str
     step_deadline: float = 20.0
+    spill_bytes: int = 0
+    """Memory for kept sequences that the cache has no room for."""
+    spill_disk_bytes: int = 0
+    """Disk for those that have no room there either; under ``cache_dir``."""
     lookup: bool = False
     """A head guesses from the request's own text."""
     draft_dir: str = ""

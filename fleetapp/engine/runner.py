@@ -23,6 +23,7 @@ from typing import BinaryIO, Final, Protocol
 from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import speculator_of
 from fleetapp.engine.executor.base import Executor
+from fleetapp.engine.executor.spilled import Spilled
 from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.neighbours import Self
@@ -105,6 +106,7 @@ def load_openvino(
         max_context=load.max_context,
         cache_dir=Path(load.cache_dir) if load.cache_dir else None,
         progress=lambda phase, done, total: progress(pipe.Progress(phase, done, total)),
+        spilled=spill_store(load),
     )
     text = None
     if load.head:
@@ -122,6 +124,18 @@ def load_openvino(
         )
     draft = load_draft(load, manifest) if load.head and load.draft_dir else None
     return Engine(executor, grammars, text, draft)
+
+
+def spill_store(load: pipe.Load) -> Spilled:
+    """Where kept sequences go that the cache has no room for, within what the agent allows."""
+    folder = Path(load.cache_dir) / "kv" if load.cache_dir and load.spill_disk_bytes else None
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as exc:
+            log.warning("nothing is spilled to disk: %s", exc)
+            folder = None
+    return Spilled(load.spill_bytes, load.spill_disk_bytes, folder)
 
 
 class Runner:
@@ -228,6 +242,7 @@ class Runner:
                 max_context=info.max_context,
                 runtime=info.runtime,
                 seconds=time.monotonic() - started,
+                spill_blocks=info.spill_blocks,
             )
         )
         return node

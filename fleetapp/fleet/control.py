@@ -85,6 +85,8 @@ class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
     port: int = 0
     blocks: int = 0
     block_size: int = 0
+    spill_blocks: int = 0
+    """Blocks that fit outside the cache."""
     max_context: int = 0
     runtime: str = ""
     from_cache: int = 0
@@ -154,6 +156,7 @@ class LinkStage(msgspec.Struct, frozen=True, tag="link"):
     prev: Neighbour | None
     kv_blocks: int
     block_size: int
+    spill_blocks: int = 0
 
 
 class Release(msgspec.Struct, frozen=True, tag="release"):

@@ -367,6 +367,7 @@ class ChainKeeper:
         # Stages may cut their caches differently; a chain holds what its smallest cache holds.
         size = max(said.block_size for said in loaded)
         blocks = min(said.blocks * said.block_size for said in loaded) // size
+        spill = min(said.spill_blocks * said.block_size for said in loaded) // size
         self.context_length = min(said.max_context for said in loaded)
         for stage in stages:
             stage.sent_base = stage.sent_bytes
@@ -384,6 +385,7 @@ class ChainKeeper:
                     prev=_neighbour(previous) if count > 1 else None,
                     kv_blocks=blocks,
                     block_size=size,
+                    spill_blocks=spill,
                 ),
             )
         await self._until(

@@ -181,6 +181,12 @@ class Settings:
     kv_memory_mb: int = _setting(
         0, _count, "MiB of memory for keys and values of running requests; 0: automatic."
     )
+    kv_spill_mb: int = _setting(
+        256, _count, "MiB of memory for keys and values of idle conversations; 0: none."
+    )
+    kv_spill_disk_mb: int = _setting(
+        512, _count, "MiB of disk for the idle conversations that memory has no room for; 0: none."
+    )
     threads: int = _setting(0, _count, "Processor threads a stage may use; 0: automatic.")
     max_context: int = _setting(
         0, _count, "Longest prompt and answer together, in tokens; 0: what the model allows."
