@@ -85,6 +85,8 @@ class Answer:
     last: float | None = None
     account: Account = field(default_factory=Account)
     cached_tokens: int = 0
+    followed: bool = False
+    """The drafters know of it."""
     drafted: int = 0
     accepted: int = 0
     seed: int = 0

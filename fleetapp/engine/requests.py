@@ -129,7 +129,6 @@ class Requests:
             answer.budget = answer_budget(len(event.ids), asked, self._context)
             priority = answer.request.sampling.priority
             self._scheduler.add(request_id, event.ids, answer.budget, priority)
-            self._speculator.opened(request_id, event.ids)
         except FleetError as exc:
             self._end(answer, "error", exc)
             return
@@ -155,6 +154,11 @@ class Requests:
             answer.admitted = self._clock()
             answer.cached_tokens = opened.prefix.length if opened.prefix else 0
             answer.seed = self._entropy() if sampling.seed is None else sampling.seed
+        if not answer.followed and self._scheduler is not None:
+            tokens = self._scheduler.tokens(opened.request_id)
+            if tokens is not None:
+                answer.followed = True
+                self._speculator.opened(opened.request_id, tokens)
         # The last stage needs nothing of how an answer ends.
         sampling = msgspec.structs.replace(
             sampling, seed=answer.seed, stop=(), stop_ids=(), max_tokens=answer.budget

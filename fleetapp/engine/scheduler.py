@@ -117,10 +117,10 @@ class Scheduler:
         """Positions of prompts that a frame may carry while somebody waits for a next token."""
         self._chunk = max(CHUNK_STEP, min(chunk, self.limits.frame_tokens))
 
-    def tokens(self, request_id: str) -> tuple[list[int], int]:
-        """All tokens of a running sequence, and how many of them are its prompt."""
-        seq = self._running[request_id]
-        return seq.ids, seq.prompt
+    def tokens(self, request_id: str) -> list[int] | None:
+        """All tokens of a running sequence, its prompt and its answer; None if it does not run."""
+        seq = self._running.get(request_id)
+        return seq.ids if seq is not None else None
 
     def add(
         self,
