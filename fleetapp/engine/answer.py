@@ -14,6 +14,8 @@ from fleetapp.errors import BadRequest, ContextTooLong, FleetError
 from fleetapp.types import FinishReason, SamplingParams, Timings, Usage
 
 DEFAULT_MAX_TOKENS = 2048
+MAX_HISTORY = 160_000
+"""Tokens of prompt and answer that a frame's header has room for where sampling needs them."""
 MAX_LOGPROBS = 20
 """As many alternatives as OpenAI reports at most."""
 
@@ -66,6 +68,22 @@ def answer_budget(prompt: int, max_tokens: int, context: int) -> int:
             f"limit of {context}."
         )
     return min(max_tokens or DEFAULT_MAX_TOKENS, room)
+
+
+def check_history(tokens: int) -> None:
+    """Refuse a text that is too long to be sent along to the last stage.
+
+    Args:
+        tokens: of the prompt and the most the answer may have.
+
+    Raises:
+        ContextTooLong: it is.
+    """
+    if tokens > MAX_HISTORY:
+        raise ContextTooLong(
+            f"Prompt and answer may have {tokens} tokens; with penalties, a schema or an "
+            f"expression {MAX_HISTORY} is the limit."
+        )
 
 
 @dataclass(slots=True)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 BUILD_SECONDS: Final = 10.0
 """Longer than this no answer waits for its grammar; the chain's deadline for a step is longer."""
-MAX_TEXT: Final = 256 * 1024
+MAX_TEXT: Final = 128 * 1024
+"""Bytes; it crosses the ring in the header of a frame."""
 _KEPT: Final = 32
 _NOT_FORCED: Final = '%llguidance {"no_forcing": true}\n'
 _JSON: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ ]?|\n[ ]{0,16}"}
@@ -57,7 +58,7 @@ def check(grammar: Grammar) -> None:
 
 def _compiled(grammar: Grammar) -> str:
     """The grammar in llguidance's own language."""
-    if len(grammar.text) > MAX_TEXT:
+    if len(grammar.text.encode("utf-8", "replace")) > MAX_TEXT:
         raise _refused(grammar, f"it is longer than {MAX_TEXT // 1024} KiB")
     if grammar.kind == "regex":
         from llguidance import regex_to_lark  # noqa: PLC0415

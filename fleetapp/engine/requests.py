@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from fleetapp.engine import pipe
-from fleetapp.engine.answer import Answer, answer_budget, check_sampling, refusal
+from fleetapp.engine.answer import Answer, answer_budget, check_history, check_sampling, refusal
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.prompts import Prepared, TextHost
@@ -127,6 +127,8 @@ class Requests:
                 answer.reporter = Reporter(self._text.vocabulary())
             asked = answer.request.sampling.max_tokens
             answer.budget = answer_budget(len(event.ids), asked, self._context)
+            if answer.request.sampling.needs_history:
+                check_history(len(event.ids) + answer.budget)
             priority = answer.request.sampling.priority
             self._scheduler.add(request_id, event.ids, answer.budget, priority)
         except FleetError as exc:

@@ -7,10 +7,14 @@ import json
 import numpy as np
 import pytest
 
+from fleetapp.engine.answer import MAX_HISTORY, check_history
+from fleetapp.engine.grammar import MAX_TEXT
 from fleetapp.engine.pipe import TokenLogprob
 from fleetapp.engine.sampling import Context, log_probabilities, verify
+from fleetapp.errors import ContextTooLong
 from fleetapp.types import Grammar, SamplingParams
-from fleetapp.wire.frames import Segment
+from fleetapp.wire.codec import encode
+from fleetapp.wire.frames import Open, Segment
 from tests.support.fake_chain import FakeChain
 from tests.support.fake_executor import EOS, FakeExecutor
 from tests.support.fake_text import VOCABULARY, decode_bytes
@@ -183,3 +187,18 @@ def test_what_cannot_be_done_is_refused_before_any_computing(sampling, reason: s
     assert reason in end.message
     assert sum(e.calls for e in chain.executors) == 0
     chain.assert_clean()
+
+
+def test_a_text_that_no_frame_could_carry_is_refused() -> None:
+    check_history(MAX_HISTORY)
+    with pytest.raises(ContextTooLong, match="penalties"):
+        check_history(MAX_HISTORY + 1)
+    opening = Open(
+        1, 1, 1,
+        SamplingParams(
+            grammar=Grammar("json_schema", "x" * MAX_TEXT),
+            logit_bias=tuple((2**31 - i, 1.5) for i in range(1024)),
+        ),
+        history=tuple(200_000 + i for i in range(MAX_HISTORY)),
+    )  # fmt: skip
+    assert len(b"".join(bytes(b) for b in encode(opening))) < 1 << 20
