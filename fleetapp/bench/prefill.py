@@ -144,8 +144,13 @@ def _of(record: StepRecord, request_id: str) -> int:
 
 
 def _gaps(answer: Answer) -> list[tuple[float, float]]:
-    """(when a token came, how long after the one before)."""
-    return [(b, b - a) for a, b in pairwise(answer.times)]
+    """(when a token came, how long after the one before).
+
+    Text that could still become part of a longer character is held back; where a Delta brings
+    several tokens the gap before it is not one token's, and is left out.
+    """
+    pairs = zip(pairwise(answer.times), answer.deltas[1:], strict=True)
+    return [(b, b - a) for (a, b), delta in pairs if len(delta.token_ids) == 1]
 
 
 def _row(stages: int, found: Sequence[Shown]) -> dict[str, Any]:
