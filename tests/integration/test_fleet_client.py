@@ -86,6 +86,38 @@ def test_the_same_seed_gives_the_same_text_and_another_another(fleet: Served) ->
     assert once(5) != once(6)
 
 
+def test_several_answers_in_a_schema_with_log_probabilities(fleet: Served) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "maxLength": 16},
+            "size": {"enum": ["small", "large"]},
+        },
+        "required": ["city", "size"],
+        "additionalProperties": False,
+    }
+    asked: dict[str, object] = {
+        "max_tokens": 80,
+        "temperature": 1.0,
+        "logprobs": True,
+        "top_logprobs": 2,
+        "presence_penalty": 0.1,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
+    }
+    answer = chat(fleet, n=3, seed=20, **asked)
+    assert [c.index for c in answer.choices] == [0, 1, 2]
+    for choice in answer.choices:
+        assert choice.finish_reason == "stop"
+        text = choice.message.content or ""
+        assert json.loads(text).keys() == {"city", "size"}
+        assert choice.logprobs is not None
+        content = choice.logprobs.content or []
+        assert b"".join(bytes(t.bytes or []) for t in content).decode() == text
+        assert all(len(t.top_logprobs) == 2 for t in content)
+    alone = chat(fleet, seed=21, **asked)
+    assert alone.choices[0].message.content == answer.choices[1].message.content
+
+
 @pytest.mark.parametrize(
     ("change", "status", "says"),
     [
@@ -96,7 +128,19 @@ def test_the_same_seed_gives_the_same_text_and_another_another(fleet: Served) ->
         ({"messages": [{"role": "user", "content": "   "}]}, 400, ""),
         ({"model": "gpt-17"}, 404, "gpt-17"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
-        ({"n": 2}, 400, "n"),
+        ({"n": 0}, 400, "n"),
+        ({"logit_bias": {"10000000": 1}}, 400, "vocabulary"),
+        ({"regex": "["}, 400, "unclosed"),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "x", "schema": {"type": "strin"}},
+                }
+            },
+            400,
+            "strin",
+        ),
     ],
 )
 def test_bad_requests_get_a_sentence_and_disturb_nobody(
