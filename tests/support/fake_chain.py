@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fleetapp.engine import pipe
@@ -68,6 +68,7 @@ class FakeChain:
     """``stages`` stages of the tiny model.
 
     Args:
+        executors: run instead of the tiny model's.
         before: given to stage 1's executor (stage 0's if it is alone).
     """
 
@@ -83,6 +84,7 @@ class FakeChain:
         spill_blocks: int = 0,
         before: Callable[[Any], None] | None = None,
         speculator: Speculator | None = None,
+        executors: Sequence[Any] = (),
     ) -> None:
         self.stages = stages
         self.now = 100.0
@@ -92,7 +94,7 @@ class FakeChain:
         self.hops = [Hop() for _ in range(stages)]
         self.events: list[deque[Any]] = [deque() for _ in range(stages)]
         self.jobs: deque[tuple[int, pipe.Generate]] = deque()
-        self.executors = [
+        self.executors: list[Any] = list(executors) or [
             FakeExecutor(
                 *layers,
                 blocks=blocks,
@@ -103,7 +105,8 @@ class FakeChain:
             )
             for i, layers in enumerate(split(stages))
         ]
-        self.blocks, self.block_size = blocks, block_size
+        info = [e.info for e in self.executors]
+        self.blocks, self.block_size = min(i.blocks for i in info), info[0].block_size
         self.workers = [
             Worker(e, GRAMMARS, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
         ]
@@ -176,7 +179,7 @@ class FakeChain:
             ticket, request = self.jobs.popleft()
             try:
                 check_sampling(request.sampling, ByteText(), VOCAB)
-                ids = prompt_ids(request, ByteText(), VOCAB)
+                ids = prompt_ids(request, ByteText(), self.executors[0].info.vocab)
                 self.head.handle(Prepared(request.request_id, ticket, ids))
             except Exception as exc:
                 error = as_fleet_error(exc, "tokenising")
