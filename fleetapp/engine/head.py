@@ -59,6 +59,8 @@ from fleetapp.wire.frames import Frame as WireFrame
 log = logging.getLogger("fleetapp.engine.head")
 
 PING_SECONDS: Final = 2.0
+_LONG: Final = 16
+"""Positions of one sequence from which computing them is felt."""
 
 
 def _draw_seed() -> int:
@@ -318,6 +320,8 @@ class Head:
         owed = chain.owes
         self._log.launched(frame.step, frame.segments)
         self._speculator.launched(frame)
+        if any(s.count > _LONG for s in frame.segments):
+            self._requests.say()  # a piece of a prompt takes long: nobody's text waits for it
         try:
             outcome = self._worker.step(frame.step, frame.segments, ids)
         except FleetError as exc:
