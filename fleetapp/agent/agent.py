@@ -414,13 +414,17 @@ class Agent:
         hub.audit.write("local", "key_revoked", key=key_id)
 
     async def start_model(
-        self, model: str, precision: Precision | None = None, stages: int = 0
+        self,
+        model: str,
+        precision: Precision | None = None,
+        stages: int = 0,
+        draft: str = "auto",
     ) -> ChainView:
         """Serve a model from now on."""
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
-        keeper = hub.serve(model, precision or self._settings.precision, stages)
+        keeper = hub.serve(model, precision or self._settings.precision, stages, draft)
         return keeper.view()
 
     async def stop_model(self, model: str) -> None:

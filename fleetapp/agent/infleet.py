@@ -341,14 +341,16 @@ class InFleet:
         return "127.0.0.1" if all(h.startswith("127.") for h in hosts) else "0.0.0.0"  # noqa: S104 - members connect from other PCs; every connection needs a fleet certificate
 
     def _verify(self, assign: Assign) -> None:
-        signed = assign.manifest
-        member = self.trust.require(signed.signer)
-        if "coordinator" not in member.roles:
-            raise BadSignature(
-                f"{member.name} signed the shard, but only a coordinator may.",
-                remedy="Ask the admin; nothing was loaded.",
-            )
-        verify(signed.payload, signed.signature, signed.signer, member.public_key)
+        for signed in (assign.manifest, assign.draft):
+            if signed is None:
+                continue
+            member = self.trust.require(signed.signer)
+            if "coordinator" not in member.roles:
+                raise BadSignature(
+                    f"{member.name} signed the shard, but only a coordinator may.",
+                    remedy="Ask the admin; nothing was loaded.",
+                )
+            verify(signed.payload, signed.signature, signed.signer, member.public_key)
 
     # ------------------------------------------------------------------ certificate
 

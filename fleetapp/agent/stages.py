@@ -283,8 +283,9 @@ class StageHost:
 
     async def _prepare(self, held: _Held) -> None:
         try:
+            draft = await self._fetch_draft(held)
             folder = await self._fetch(held)
-            await self._load(held, folder)
+            await self._load(held, folder, draft)
         except FleetError as exc:
             await self._fail(held, exc)
         except Exception as exc:
@@ -312,7 +313,26 @@ class StageHost:
 
         return await fetch_shard(assembly, self._source, progress)
 
-    async def _load(self, held: _Held, folder: Path) -> None:
+    async def _fetch_draft(self, held: _Held) -> Path | None:
+        """The whole draft model of a head, by the same road as its shard."""
+        signed = held.assign.draft
+        if signed is None:
+            return None
+        source = self._made_here(digest(signed.payload))
+        if source is not None:
+            return await asyncio.to_thread(
+                self._store.adopt, source, signed.payload, signed.signature, signed.signer
+            )
+        assembly = await asyncio.to_thread(
+            self._store.assembly, signed.payload, signed.signature, signed.signer
+        )
+
+        async def progress(done: int, total: int) -> None:
+            await self._set(held, "downloading", done, total, "Fetching the draft model.")
+
+        return await fetch_shard(assembly, self._source, progress)
+
+    async def _load(self, held: _Held, folder: Path, draft: Path | None) -> None:
         setup, assign = self._setup(), held.assign
         loop = asyncio.get_running_loop()
         held.loaded = loop.create_future()
@@ -340,6 +360,8 @@ class StageHost:
                 authority_path=str(setup.authority_path),
                 fleet=setup.fleet,
                 device_id=setup.device_id,
+                lookup=assign.lookup,
+                draft_dir=str(draft) if draft is not None else "",
             )
         )
         try:

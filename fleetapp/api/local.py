@@ -101,10 +101,13 @@ class LocalAgent(Protocol):
         """NotFound if there is no such key."""
         ...
 
-    async def start_model(self, model: str, precision: Precision | None, stages: int) -> ChainView:
+    async def start_model(
+        self, model: str, precision: Precision | None, stages: int, draft: str
+    ) -> ChainView:
         """Plan a chain and begin to prepare it; returns as soon as there is a plan.
 
-        ``precision`` None takes the setting; ``stages`` 0 leaves their number to the planner.
+        ``precision`` None takes the setting; ``stages`` 0 leaves their number to the planner;
+        ``draft`` is auto, lookup, off or a model to guess ahead with.
         """
         ...
 
@@ -144,6 +147,7 @@ class _Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     precision: Precision | None = None
     stages: int = 0
+    draft: str = "auto"
 
 
 class _Stop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -274,7 +278,7 @@ class _Local:
     async def start(self, request: web.Request) -> web.Response:
         asked = await _body(request, _Start)
         return json_response(
-            await self._agent.start_model(asked.model, asked.precision, asked.stages)
+            await self._agent.start_model(asked.model, asked.precision, asked.stages, asked.draft)
         )
 
     async def stop(self, request: web.Request) -> web.Response:

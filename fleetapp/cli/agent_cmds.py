@@ -114,14 +114,26 @@ def contribute(app: App, /, what: str, as_json: bool) -> None:
 @click.argument("model")
 @click.option("--precision", type=click.Choice(["fast", "exact"]), help="[default: the setting]")
 @click.option("--stages", type=click.IntRange(min=1), help="[default: what the planner thinks]")
+@click.option(
+    "--draft",
+    default="auto",
+    show_default=True,
+    help="Guess ahead: auto, lookup, off, or a model with the same vocabulary.",
+)
 @json_option
 @common_options
 @pass_app
 def serve(
-    app: App, /, model: str, precision: Precision | None, stages: int | None, as_json: bool
+    app: App,
+    /,
+    model: str,
+    precision: Precision | None,
+    stages: int | None,
+    draft: str,
+    as_json: bool,
 ) -> None:
     """Let the fleet answer with MODEL."""
-    body = {"model": model, "precision": precision, "stages": stages or 0}
+    body = {"model": model, "precision": precision, "stages": stages or 0, "draft": draft}
     with agent_client(app.home) as client:
         chain = as_type(
             client.request("POST", "/local/v1/models/start", body, seconds=SLOW_SECONDS), ChainView

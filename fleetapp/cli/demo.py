@@ -36,6 +36,12 @@ MAX_NODES = 16
 @click.option("--model", default=SAMPLE, show_default=True, help="A model of your library.")
 @click.option("--max-tokens", type=int, default=64, show_default=True)
 @click.option("--precision", type=click.Choice(["fast", "exact"]), default="fast")
+@click.option(
+    "--draft",
+    default="auto",
+    show_default=True,
+    help="Guess ahead: auto, lookup, off, or a model with the same vocabulary.",
+)
 @click.option("--temperature", type=float, default=0.0, show_default=True, help="0 is greedy.")
 @click.option("--seed", type=int, help="For a temperature above 0: the same seed, the same text.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
@@ -46,6 +52,7 @@ def demo(
     model: str,
     max_tokens: int,
     precision: Precision,
+    draft: str,
     temperature: float,
     seed: int | None,
     as_json: bool,
@@ -64,6 +71,7 @@ def demo(
         model=model,
         max_tokens=max_tokens,
         precision=precision,
+        draft=draft,
         seed=seed,
         temperature=temperature,
     )

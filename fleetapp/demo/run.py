@@ -32,6 +32,7 @@ class Options:
     precision: Precision
     seed: int | None
     temperature: float
+    draft: str = "auto"
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ async def bring_up(fleet: ThrowAwayFleet, options: Options, say: Say) -> ChainVi
     await fleet.form()
     watcher = asyncio.create_task(narrator.follow(fleet))
     try:
-        chain = await fleet.serve(options.model, options.precision)
+        chain = await fleet.serve(options.model, options.precision, options.draft)
     finally:
         watcher.cancel()
         await asyncio.gather(watcher, return_exceptions=True)

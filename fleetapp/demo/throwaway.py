@@ -136,7 +136,7 @@ class ThrowAwayFleet:
         self._pin_ports()
         self._guard = asyncio.create_task(self._keep_alive())
 
-    async def serve(self, model: str, precision: Precision) -> ChainView:
+    async def serve(self, model: str, precision: Precision, draft: str = "auto") -> ChainView:
         """Ask the hub to serve a model over all nodes, and wait until it does.
 
         Raises:
@@ -145,7 +145,7 @@ class ThrowAwayFleet:
         await self._post(
             self.coordinator,
             "models/start",
-            {"model": model, "precision": precision, "stages": self._count},
+            {"model": model, "precision": precision, "stages": self._count, "draft": draft},
             ChainView,
         )
         async with asyncio.timeout(LIVE_DEADLINE):

@@ -137,6 +137,10 @@ class Assign(msgspec.Struct, frozen=True, tag="assign"):
     kv_bytes: int
     max_context: int
     threads: int
+    lookup: bool = False
+    """A head guesses from the request's own text."""
+    draft: Signed | None = None
+    """The whole of a draft model, for a head to hold beside its shard."""
 
 
 class Neighbour(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from fleetapp.fleet.control import (
     Signed,
     StageStatus,
 )
+from fleetapp.hub.drafts import AUTO, Drafting
 from fleetapp.hub.planner.equal import ModelCost, NodeBudget, Plan, StagePlan, partition
 from fleetapp.hub.state import Wanted
 from fleetapp.types import AssignmentView, ChainId, ChainView, DeviceId, HopView, LayerRange
@@ -70,6 +71,7 @@ class Surroundings(Protocol):
     def candidates(self) -> tuple[Candidate, ...]: ...
     async def cost(self, model_id: str) -> ModelCost: ...
     async def shard(self, model_id: str, layers: LayerRange) -> Shard: ...
+    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]: ...
     async def send(self, device_id: DeviceId, message: FromHub) -> None: ...
     def next_epoch(self) -> int: ...
     def changed(self) -> None: ...
@@ -120,6 +122,7 @@ class ChainKeeper:
         self._unlinked: dict[DeviceId, int] = {}
         """How often in a row a node failed to link although its shard was loaded."""
         self._digest = ""
+        self._drafting = Drafting(lookup=False)
         self._numbers = itertools.count(1)
         self._task: asyncio.Task[None] | None = None
 
@@ -296,11 +299,19 @@ class ChainKeeper:
         nodes.sort(key=lambda n: (not n.coordinator, n.name, n.device_id))
         chosen = nodes[: wanted or len(nodes)]
         cost = await self._hub.cost(self.wanted.model_id)
+        drafting, size = await self._hub.drafting(self.wanted)
+        if drafting.model and self.wanted.draft == AUTO and 2 * size > chosen[0].memory_free:
+            drafting, size = Drafting(lookup=True), 0
         chosen = chosen[: len(cost.layer_bytes)]
         plan: Plan = partition(
-            [NodeBudget(n.device_id, n.name, n.memory_free) for n in chosen], cost
+            [
+                NodeBudget(n.device_id, n.name, n.memory_free - (0 if i else size))
+                for i, n in enumerate(chosen)
+            ],
+            cost,
         )
-        self.sentences = plan.sentences
+        self.sentences = plan.sentences + ((str(drafting),) if drafting.lookup else ())
+        self._drafting = drafting
         return list(zip(plan.stages, chosen, strict=True))
 
     def _usable(self) -> list[Candidate]:
@@ -340,10 +351,18 @@ class ChainKeeper:
             shard = await self._hub.shard(self.wanted.model_id, stage.plan.layers)
             self._digest = shard.model_digest
             if stage in fresh:
-                await self._hub.send(stage.candidate.device_id, self._assign(stage, shard))
+                draft = await self._draft_shard() if stage.index == 0 else None
+                await self._hub.send(stage.candidate.device_id, self._assign(stage, shard, draft))
         await self._until(lambda s: s.status.phase in ("ready", "linked"), PREPARE_DEADLINE)
 
-    def _assign(self, stage: _Stage, shard: Shard) -> Assign:
+    async def _draft_shard(self) -> Shard | None:
+        """All of the draft model as one stage."""
+        if not self._drafting.model:
+            return None
+        layers = len((await self._hub.cost(self._drafting.model)).layer_bytes)
+        return await self._hub.shard(self._drafting.model, LayerRange(0, layers))
+
+    def _assign(self, stage: _Stage, shard: Shard, draft: Shard | None) -> Assign:
         return Assign(
             assignment=stage.assignment,
             chain=self.chain,
@@ -357,6 +376,8 @@ class ChainKeeper:
             kv_bytes=0,
             max_context=0,
             threads=0,
+            lookup=stage.index == 0 and self._drafting.lookup,
+            draft=draft.manifest if draft is not None else None,
         )
 
     async def _link(self) -> None:

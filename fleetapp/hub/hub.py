@@ -32,8 +32,10 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import Member, Membership, add, remove, sign_membership
 from fleetapp.fleet.trust import TrustList
+from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.planner.equal import ModelCost
@@ -282,15 +284,19 @@ class Hub:
 
     # ------------------------------------------------------------------ chains
 
-    def serve(self, model_id: str, precision: Precision, stages: int) -> ChainKeeper:
+    def serve(
+        self, model_id: str, precision: Precision, stages: int, draft: str = drafts.AUTO
+    ) -> ChainKeeper:
         """Want a model; an existing chain of it is replaced if the wish differs.
 
         Raises:
             NotFound: the library has no such model.
+            Unsupported: the draft model is not there or speaks another vocabulary.
         """
         assert self.state.value is not None
-        self._library.get(model_id)
-        wanted = Wanted(model_id=model_id, precision=precision, stages=stages)
+        manifest, _ = self._library.get(model_id)
+        drafts.choose(draft, manifest, self._library.models())
+        wanted = Wanted(model_id=model_id, precision=precision, stages=stages, draft=draft)
         current = self._keepers.get(model_id)
         if current is not None and current.wanted == wanted:
             return current
@@ -371,6 +377,17 @@ class Hub:
                 )
                 self._shards[model_id, layers] = found
             return found
+
+    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
+        """How its chain guesses ahead, and the bytes of its draft model."""
+        return await asyncio.to_thread(self._drafting, wanted)
+
+    def _drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
+        manifest, _ = self._library.get(wanted.model_id)
+        drafting = drafts.choose(wanted.draft, manifest, self._library.models())
+        if not drafting.model:
+            return drafting, 0
+        return drafting, drafts.weight(self._library.get(drafting.model)[0])
 
     def read_chunk(self, sha256: str) -> bytes:
         """One chunk of any shard made here; blocks on the disk.

@@ -12,11 +12,14 @@ from fleetapp.types import Precision
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A model that should be served. ``stages == 0`` leaves the number to the planner."""
+    """A model that should be served. ``stages == 0`` leaves the number to the planner; ``draft``
+    as ``hub.drafts`` reads it.
+    """
 
     model_id: str
     precision: Precision
     stages: int = 0
+    draft: str = "auto"
 
 
 class Pending(msgspec.Struct, frozen=True):

@@ -53,6 +53,11 @@ class Architecture(msgspec.Struct, frozen=True):
     vocab_digest: str = ""
     """SHA-256 over the tokenizer graph: two models with the same one share a vocabulary."""
 
+    def speaks_like(self, other: Architecture) -> bool:
+        """Whether the same token ids mean the same; false if that is not known."""
+        known = bool(self.vocab_digest) and self.vocab_digest == other.vocab_digest
+        return known and self.vocab_size == other.vocab_size
+
 
 class ModelManifest(msgspec.Struct, frozen=True):
     """One imported model."""

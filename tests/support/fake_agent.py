@@ -163,8 +163,10 @@ class FakeAgent:
         self._note("revoke_key", key_id)
         del self._keys[key_id]
 
-    async def start_model(self, model: str, precision: Precision | None, stages: int) -> ChainView:
-        self._note("start", model, precision, stages)
+    async def start_model(
+        self, model: str, precision: Precision | None, stages: int, draft: str
+    ) -> ChainView:
+        self._note("start", model, precision, stages, draft)
         return fleet_view().chains[0]
 
     async def stop_model(self, model: str) -> None:

@@ -14,6 +14,7 @@ from fleetapp.fleet.control import (
     StageStatus,
 )
 from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.planner.equal import ModelCost
 from fleetapp.hub.state import Wanted
 from fleetapp.types import ChainId, DeviceId, LayerRange
@@ -33,6 +34,7 @@ class FakeHub:
         self.released: list[tuple[str, str]] = []
         self.broken_loads: set[str] = set()
         self.changes = asyncio.Event()
+        self.guesses = (Drafting(lookup=True), 0)
         self.keeper = ChainKeeper(ChainId("c"), Wanted("m", "exact", stages), self)
 
     def _candidate(self, name: str, session: int) -> Candidate:
@@ -56,6 +58,9 @@ class FakeHub:
 
     async def shard(self, model_id: str, layers: LayerRange) -> Shard:
         return Shard(Signed(b"", b"", ""), "digest")
+
+    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
+        return self.guesses
 
     async def send(self, device_id: DeviceId, message: FromHub) -> None:
         if isinstance(message, Assign):

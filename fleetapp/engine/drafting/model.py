@@ -37,16 +37,11 @@ def check_vocabulary(target: Architecture, draft: Architecture) -> None:
     """Refuse a draft model that does not speak the target's tokens.
 
     Raises:
-        Unsupported: says what differs.
+        Unsupported: says so.
     """
-    if target.vocab_size != draft.vocab_size:
+    if not target.speaks_like(draft):
         raise Unsupported(
-            f"The draft model has {draft.vocab_size} tokens and the model {target.vocab_size}.",
-            remedy="Choose a draft model of the same family, or --draft lookup.",
-        )
-    if not target.vocab_digest or target.vocab_digest != draft.vocab_digest:
-        raise Unsupported(
-            "The draft model's tokenizer is not the model's.",
+            "The draft model has another vocabulary than the model it is to draft for.",
             remedy="Choose a draft model of the same family, or --draft lookup.",
         )
 

@@ -59,9 +59,10 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("GET", "trace?model=m", None, ("trace", "m")),
         ("GET", "keys", None, ("keys",)),
         ("POST", "keys", {"name": "editor"}, ("make_key", "editor")),
-        ("POST", "models/start", {"model": "m"}, ("start", "m", None, 0)),
+        ("POST", "models/start", {"model": "m"}, ("start", "m", None, 0, "auto")),
         ("POST", "models/start", {"model": "m", "precision": "exact", "stages": 3},
-         ("start", "m", "exact", 3)),
+         ("start", "m", "exact", 3, "auto")),
+        ("POST", "models/start", {"model": "m", "draft": "off"}, ("start", "m", None, 0, "off")),
         ("POST", "models/stop", {"model": "m"}, ("stop", "m")),
     ],
 )  # fmt: skip
