@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from fleetapp.engine.detokenize import TextStream
 from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.pipe import Delta, Finished, Generate, TokenLogprob
 from fleetapp.engine.scheduler import Chosen
 from fleetapp.engine.steplog import Account
-from fleetapp.engine.text import StopMatcher, StreamDecoder
+from fleetapp.engine.text import StopMatcher
 from fleetapp.errors import BadRequest, ContextTooLong, FleetError
 from fleetapp.types import FinishReason, SamplingParams, Timings, Usage
 
@@ -92,7 +93,7 @@ class Answer:
 
     ticket: int
     request: Generate
-    decoder: StreamDecoder
+    decoder: TextStream
     stops: StopMatcher
     arrived: float
     prompt_tokens: int = 0

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fleetapp.engine import grammar
+from fleetapp.engine.detokenize import TextStream
 from fleetapp.engine.pipe import ChatMessage, Generate
-from fleetapp.engine.text import StreamDecoder, as_fleet_error
+from fleetapp.engine.text import as_fleet_error
 from fleetapp.engine.vocabulary import Vocabulary
 from fleetapp.errors import BadRequest, FleetError
 from fleetapp.types import SamplingParams
@@ -27,7 +28,7 @@ class TextHost(Protocol):
         """Token ids of a conversation up to where the assistant answers."""
         ...
 
-    def stream(self) -> StreamDecoder:
+    def stream(self) -> TextStream:
         """A decoder for one answer."""
         ...
 

@@ -1,17 +1,19 @@
 """Text in, text out: tokenizer and chat template, streaming detokenizer, stop strings.
 
-``StreamDecoder`` and ``StopMatcher`` are pure: they know nothing of OpenVINO.
+``StopMatcher`` is pure: it knows nothing of OpenVINO.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from fleetapp.engine.detokenize import StreamDecoder, Table, TableDecoder, TextStream, learn
 from fleetapp.engine.pipe import ChatMessage
 from fleetapp.engine.vocabulary import Vocabulary, read_vocabulary
 from fleetapp.errors import (
@@ -23,90 +25,14 @@ from fleetapp.errors import (
     TemplateRefused,
 )
 
-_REPLACEMENT: Final = "\ufffd"
-_MAX_INCOMPLETE: Final = 3  # an unfinished UTF-8 character has at most three bytes
-_SLIDE_AT: Final = 32
-_SLIDE_ANYWAY_AT: Final = 256
-_KEEP: Final = (8, 16, 24)
+log = logging.getLogger(__name__)
 
 _CLEANABLE: Final = "a , b do n't ."
-# Detokenizers that "clean up" remove the space of " ." " ," " n't" and the like, so text that ends
-# like this may still change when more comes.
-_MAY_CHANGE: Final = re.compile(r" (?:n'?|'[vr]?)?$")
-
-
-class StreamDecoder:
-    """Turns token ids into text that is safe to show, one token at a time.
-
-    What ``push`` and ``flush`` return, joined, equals decoding all ids at once. A character is
-    shown when its last byte is there. Works with detokenizers that leave an incomplete
-    character out and with those that put U+FFFD in its place, also when the model really
-    writes U+FFFD. The work per token does not grow with the length of the answer: only a
-    window of ids is decoded, and it moves forward where decoding its tail alone gives the
-    tail of its text.
-
-    Args:
-        decode: all ids to text.
-        cleans_up: the detokenizer removes spaces before punctuation.
-    """
-
-    def __init__(self, decode: Callable[[list[int]], str], *, cleans_up: bool = False) -> None:
-        self._decode = decode
-        self._cleans_up = cleans_up
-        self._window: list[int] = []
-        self._shown = 0
-        self._slide_at = _SLIDE_AT
-        self._ended = False
-
-    def push(self, token: int) -> str:
-        """The text that became safe with this token, often empty."""
-        if self._ended:
-            raise RuntimeError("the decoder was flushed")
-        self._window.append(token)
-        text = self._decode(self._window)
-        new = self._show(text, self._safe_length(text))
-        if len(self._window) >= self._slide_at:
-            self._slide(text)
-        return new
-
-    def flush(self) -> str:
-        """What is still held, once; incomplete characters as the detokenizer shows them."""
-        if self._ended:
-            return ""
-        self._ended = True
-        if not self._window:
-            return ""
-        text = self._decode(self._window)
-        return self._show(text, len(text))
-
-    def _show(self, text: str, end: int) -> str:
-        new = text[self._shown : end]
-        self._shown = max(self._shown, end)
-        return new
-
-    def _safe_length(self, text: str) -> int:
-        kept = text.rstrip(_REPLACEMENT)
-        # More than three in a row cannot all belong to the character being written.
-        safe = max(len(kept), len(text) - _MAX_INCOMPLETE)
-        if self._cleans_up and (match := _MAY_CHANGE.search(text, 0, safe)):
-            safe = match.start()
-        return safe
-
-    def _slide(self, text: str) -> None:
-        anyway = len(self._window) >= _SLIDE_ANYWAY_AT
-        for keep in _KEEP:
-            ids = self._window[-keep:]
-            tail = self._decode(ids)
-            # A visible character in the tail proves that what follows it is decoded alike, and
-            # that a space stripped at the beginning of a text is not one of those to come.
-            sound = tail.strip(_REPLACEMENT + " \n\t") != ""
-            head = len(text) - len(tail)
-            if (sound or anyway) and text.endswith(tail) and self._shown >= head:
-                self._window = ids
-                self._shown -= head
-                self._slide_at = _SLIDE_AT
-                return
-        self._slide_at = len(self._window) + _SLIDE_AT
+_SAMPLES: Final = (
+    "The quick brown fox, it didn't jump (twice)!\n\n\tx = [1, 2]  # ok ?\n",
+    " Zwölf Boxkämpfer: çà et là: «l'été», 3,50 €…",
+    "日本語のテキスト и русский текст, العربية हिन्दी ไทย 👩‍👩‍👧 🇫🇷",
+)
 
 
 class StopMatcher:
@@ -214,6 +140,7 @@ class TokenizerHost:
             sample = self._encode(_CLEANABLE)
             self._cleans_up = self.decode(sample) != _CLEANABLE
             self._limit = self._own_limit(context)
+            self._table = None if self._cleans_up else self._learn()
         except RuntimeError as exc:
             reason = _first_line(exc)
             raise NotAModel(f"The tokenizer in {folder} cannot be read: {reason}") from exc
@@ -306,9 +233,22 @@ class TokenizerHost:
         """
         return self._vocabulary
 
-    def stream(self) -> StreamDecoder:
+    def stream(self) -> TextStream:
         """A decoder for one answer."""
+        if self._table is not None:
+            return TableDecoder(self._table)
         return StreamDecoder(self.decode, cleans_up=self._cleans_up)
+
+    def _learn(self) -> Table | None:
+        try:
+            vocabulary = self.vocabulary()
+        except FleetError as exc:
+            log.info("%s Text is decoded by its graph.", exc.message)
+            return None
+        table = learn(self.decode, vocabulary, [self._encode(text) for text in _SAMPLES])
+        if table is None:
+            log.info("The detokenizer of %s does more than join bytes.", self._folder)
+        return table
 
     def _encode(self, text: str) -> list[int]:
         _require_unicode(text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fleetapp.engine.detokenize import StreamDecoder
 from fleetapp.engine.pipe import ChatMessage
-from fleetapp.engine.text import StreamDecoder
 from fleetapp.engine.vocabulary import Vocabulary
 from fleetapp.errors import BadRequest
 

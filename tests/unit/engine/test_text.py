@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fleetapp.engine.text import StopMatcher, StreamDecoder
+from fleetapp.engine.detokenize import StreamDecoder
+from fleetapp.engine.text import StopMatcher
 from fleetapp.errors import BadRequest
 from tests.support.fake_text import decode_bytes, decode_bytes_replacing
 

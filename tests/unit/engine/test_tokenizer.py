@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fleetapp.engine.detokenize import StreamDecoder, TableDecoder
 from fleetapp.engine.pipe import ChatMessage
 from fleetapp.engine.text import TokenizerHost
 from fleetapp.errors import BadRequest, ContextTooLong, NotAModel, TemplateRefused
@@ -162,12 +163,16 @@ def test_the_emoji_of_a_family_is_never_shown_in_halves(host: TokenizerHost) -> 
 @example("\ufffd" * 100)
 def test_what_was_streamed_equals_the_full_decode(host: TokenizerHost, text: str) -> None:
     ids = host._encode(text)
-    decoder = host.stream()
-    assert "".join([decoder.push(i) for i in ids]) + decoder.flush() == host.decode(ids)
+    for decoder in (host.stream(), StreamDecoder(host.decode)):
+        assert "".join([decoder.push(i) for i in ids]) + decoder.flush() == host.decode(ids)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.integers(0, 49151), max_size=80))
 def test_so_it_does_for_tokens_that_make_no_sense(host: TokenizerHost, ids: list[int]) -> None:
-    decoder = host.stream()
-    assert "".join([decoder.push(i) for i in ids]) + decoder.flush() == host.decode(ids)
+    for decoder in (host.stream(), StreamDecoder(host.decode)):
+        assert "".join([decoder.push(i) for i in ids]) + decoder.flush() == host.decode(ids)
+
+
+def test_a_token_of_the_sample_model_costs_a_look_up(host: TokenizerHost) -> None:
+    assert isinstance(host.stream(), TableDecoder)
