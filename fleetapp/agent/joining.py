@@ -26,7 +26,13 @@ from fleetapp.errors import (
     from_code,
 )
 from fleetapp.fleet import certificates, tls
-from fleetapp.fleet.control import AuthorityReply, JoinReply, JoinRequest, Signed
+from fleetapp.fleet.control import (
+    BROKEN_JSON,
+    AuthorityReply,
+    JoinReply,
+    JoinRequest,
+    Signed,
+)
 from fleetapp.fleet.enrolment import FleetInfo
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.joincode import JoinCode
@@ -38,7 +44,6 @@ log = logging.getLogger("fleetapp.agent.joining")
 CALL_DEADLINE = 10.0
 POLL_SECONDS = 2.0
 MAX_REPLY = 8 << 20
-BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
 
 Address = tuple[str, int]
 

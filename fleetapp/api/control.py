@@ -31,6 +31,7 @@ from fleetapp.errors import (
 )
 from fleetapp.fleet import tls
 from fleetapp.fleet.control import (
+    BROKEN_JSON,
     GONE_AFTER,
     MAX_MESSAGE,
     FromHub,
@@ -51,8 +52,6 @@ from fleetapp.types import PROTOCOL_VERSION
 log = logging.getLogger("fleetapp.api.control")
 
 MAX_JOIN_BODY = 64 * 1024
-BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
-"""What decoding raises; the second for thousands of brackets in a field that nobody knows."""
 FOR_STRANGERS = frozenset({"/join/authority", "/join/request"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -10,6 +10,8 @@ import msgspec
 from fleetapp.types import Hardware, LayerRange, Phase, Precision
 
 MAX_MESSAGE = 8 * 1024 * 1024
+BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
+"""What decoding raises; the second for thousands of brackets in a field that nobody knows."""
 HEARTBEAT_SECONDS = 1.0
 SUSPECT_AFTER = 3.0
 GONE_AFTER = 6.0

@@ -6,17 +6,19 @@ import datetime
 import hashlib
 import queue
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from fleetapp.wire.channel import Connection
+from fleetapp.wire.channel import Authenticate, Connection
 from fleetapp.wire.connect import connect
-from fleetapp.wire.listener import Listener
+from fleetapp.wire.listener import Handler, Listener
 
 DAY = datetime.timedelta(days=1)
 
@@ -103,22 +105,48 @@ class Ends:
         self.listener.close()
 
 
-def connected(authority: TestAuthority) -> Ends:
-    """A connection over 127.0.0.1, handshake done, no hello exchanged."""
-    accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
+def listening(
+    authority: TestAuthority,
+    handler: Handler,
+    *,
+    port: int = 0,
+    authenticate: Authenticate = spki_of,
+    **more: Any,
+) -> Listener:
+    """A listener on 127.0.0.1 that calls itself server.test."""
+    return Listener(
         "127.0.0.1",
-        0,
+        port,
         authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
+        authenticate=authenticate,
+        handler=handler,
+        **more,
     )
-    client = connect(
-        ["127.0.0.1"],
-        listener.port,
+
+
+def dial(
+    authority: TestAuthority,
+    port: int,
+    deadline: float = 10,
+    *,
+    hosts: Sequence[str] = ("127.0.0.1",),
+    **more: Any,
+) -> Connection:
+    """Connect as client.test to server.test."""
+    return connect(
+        hosts,
+        port,
         authority.context("client.test", server=False),
         server_hostname="server.test",
         authenticate=spki_of,
-        deadline=10,
+        deadline=deadline,
+        **more,
     )
+
+
+def connected(authority: TestAuthority) -> Ends:
+    """A connection over 127.0.0.1, handshake done, no hello exchanged."""
+    accepted: queue.Queue[Connection] = queue.Queue()
+    listener = listening(authority, accepted.put)
+    client = dial(authority, listener.port)
     return Ends(client, accepted.get(timeout=10), listener)

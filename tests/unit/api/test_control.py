@@ -41,17 +41,6 @@ from tests.support.hubs import hello
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ControlServer]:
-    async with ControlServer(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def anna(server: ControlServer) -> TestMember:
-    return server.home.enrol("anna")
-
-
-@pytest.fixture
 def ben(server: ControlServer) -> TestMember:
     return server.home.enrol("ben")
 

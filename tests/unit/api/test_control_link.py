@@ -7,7 +7,7 @@ import contextlib
 import datetime as dt
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,17 +22,6 @@ from fleetapp.types import PROTOCOL_VERSION
 from tests.support.control_server import DEADLINE, ControlServer, Linked
 from tests.support.fleet import TestFleet, TestMember
 from tests.support.relay import Relay
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ControlServer]:
-    async with ControlServer(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def anna(server: ControlServer) -> TestMember:
-    return server.home.enrol("anna")
 
 
 def dead_port() -> int:

@@ -18,21 +18,7 @@ from fleetapp.errors import (
 )
 from fleetapp.wire import frames
 from fleetapp.wire.channel import Connection
-from fleetapp.wire.connect import connect
-from fleetapp.wire.listener import Listener
-from tests.support.tls import Ends, TestAuthority, connected, spki_of
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> TestAuthority:
-    return TestAuthority(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture
-def ends(authority):
-    pair = connected(authority)
-    yield pair
-    pair.close()
+from tests.support.tls import Ends, TestAuthority, dial, listening
 
 
 def big_step(tokens: int = 512, hidden: int = 4096) -> tuple[frames.Step, np.ndarray]:
@@ -76,14 +62,7 @@ def test_an_idle_wait_leaves_the_connection_sound(ends: Ends) -> None:
 
 def rude(authority: TestAuthority, **kw):
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-        **kw,
-    )
+    listener = listening(authority, accepted.put, **kw)
     peer = raw_client(authority, listener.port)
     return peer, accepted.get(timeout=10), listener
 
@@ -239,14 +218,7 @@ def test_one_direction_is_enforced(ends: Ends) -> None:
 
 def test_a_silent_peer_blocks_nobody_and_is_cut(authority) -> None:
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-        handshake_deadline=0.5,
-    )
+    listener = listening(authority, accepted.put, handshake_deadline=0.5)
     silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(5)]
     good = raw_client(authority, listener.port)
     accepted.get(timeout=5).close()
@@ -260,15 +232,7 @@ def test_a_silent_peer_blocks_nobody_and_is_cut(authority) -> None:
 
 def test_a_flood_of_silent_peers_does_not_lock_a_real_one_out(authority) -> None:
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-        handshake_deadline=30,
-        max_pending=4,
-    )
+    listener = listening(authority, accepted.put, handshake_deadline=30, max_pending=4)
     silent = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(10)]
     silent[0].settimeout(5)
     assert silent[0].recv(1) == b""
@@ -283,13 +247,7 @@ def test_a_flood_of_silent_peers_does_not_lock_a_real_one_out(authority) -> None
 
 def test_a_plaintext_peer_is_refused_and_the_next_one_served(authority) -> None:
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-    )
+    listener = listening(authority, accepted.put)
     with socket.create_connection(("127.0.0.1", listener.port), timeout=5) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         with contextlib.suppress(ConnectionResetError):
@@ -302,13 +260,7 @@ def test_a_plaintext_peer_is_refused_and_the_next_one_served(authority) -> None:
 
 def test_a_client_without_certificate_gets_nothing(authority, tmp_path) -> None:
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-    )
+    listener = listening(authority, accepted.put)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -323,23 +275,10 @@ def test_a_client_without_certificate_gets_nothing(authority, tmp_path) -> None:
 
 def test_another_fleets_peer_is_refused_on_both_sides(authority, tmp_path) -> None:
     other = TestAuthority(tmp_path, "other")
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=lambda c: None,
-    )
+    listener = listening(authority, lambda c: None)
     began = time.monotonic()
     with pytest.raises(WrongFleet):
-        connect(
-            ["127.0.0.1"],
-            listener.port,
-            other.context("client.test", server=False),
-            server_hostname="server.test",
-            authenticate=spki_of,
-            deadline=10,
-        )
+        dial(other, listener.port)
     assert time.monotonic() - began < 5
     listener.close()
 
@@ -350,21 +289,8 @@ def test_a_peer_that_is_not_a_member_is_refused(authority) -> None:
     def nobody(tls) -> str:
         raise NotAMember("That node is not in the membership.")
 
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=nobody,
-        handler=accepted.put,
-    )
-    client = connect(
-        ["127.0.0.1"],
-        listener.port,
-        authority.context("client.test", server=False),
-        server_hostname="server.test",
-        authenticate=spki_of,
-        deadline=10,
-    )
+    listener = listening(authority, accepted.put, authenticate=nobody)
+    client = dial(authority, listener.port)
     with pytest.raises(PeerClosed):
         client.recv(5)
     assert accepted.empty()
@@ -377,28 +303,10 @@ def test_start_order_does_not_matter(authority) -> None:
         port = probe.getsockname()[1]
     outcome: queue.Queue[Connection] = queue.Queue()
 
-    def dial() -> None:
-        outcome.put(
-            connect(
-                ["127.0.0.1"],
-                port,
-                authority.context("client.test", server=False),
-                server_hostname="server.test",
-                authenticate=spki_of,
-                deadline=20,
-            )
-        )
-
-    thread = threading.Thread(target=dial)
+    thread = threading.Thread(target=lambda: outcome.put(dial(authority, port, 20)))
     thread.start()
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        port,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-    )
+    listener = listening(authority, accepted.put, port=port)
     server, client = accepted.get(timeout=20), outcome.get(timeout=20)
     client.send(frames.Ping(3, 3))
     assert server.recv(5)[0] == frames.Ping(3, 3)
@@ -409,20 +317,9 @@ def test_start_order_does_not_matter(authority) -> None:
 
 def test_the_right_one_of_several_addresses_is_found(authority) -> None:
     accepted: queue.Queue[Connection] = queue.Queue()
-    listener = Listener(
-        "127.0.0.1",
-        0,
-        authority.context("server.test", server=True),
-        authenticate=spki_of,
-        handler=accepted.put,
-    )
-    client = connect(
-        ["127.0.0.9", "no-such-host.invalid", "127.0.0.1"],
-        listener.port,
-        authority.context("client.test", server=False),
-        server_hostname="server.test",
-        authenticate=spki_of,
-        deadline=20,
+    listener = listening(authority, accepted.put)
+    client = dial(
+        authority, listener.port, 20, hosts=["127.0.0.9", "no-such-host.invalid", "127.0.0.1"]
     )
     assert client.peer.startswith("127.0.0.1:")
     accepted.get(timeout=5).close()
@@ -435,14 +332,7 @@ def test_nobody_there_ends_at_the_deadline(authority) -> None:
         port = probe.getsockname()[1]
     began = time.monotonic()
     with pytest.raises(PeerTimeout, match=str(port)):
-        connect(
-            ["127.0.0.1"],
-            port,
-            authority.context("client.test", server=False),
-            server_hostname="server.test",
-            authenticate=spki_of,
-            deadline=0.5,
-        )
+        dial(authority, port, 0.5)
     assert time.monotonic() - began < 5
 
 
@@ -450,14 +340,7 @@ def test_a_listener_that_accepts_and_says_nothing_ends_at_the_deadline(authority
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         with pytest.raises(PeerTimeout):
-            connect(
-                ["127.0.0.1"],
-                silent.getsockname()[1],
-                authority.context("client.test", server=False),
-                server_hostname="server.test",
-                authenticate=spki_of,
-                deadline=0.5,
-            )
+            dial(authority, silent.getsockname()[1], 0.5)
         assert time.monotonic() - began < 5
 
 
@@ -467,25 +350,11 @@ def test_connecting_can_be_given_up(authority) -> None:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
     with pytest.raises(PeerTimeout):
-        connect(
-            ["127.0.0.1"],
-            port,
-            authority.context("client.test", server=False),
-            server_hostname="server.test",
-            authenticate=spki_of,
-            deadline=60,
-            stop=stop,
-        )
+        dial(authority, port, 60, stop=stop)
 
 
 def test_a_taken_port_is_one_clear_sentence(authority) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"Port {port} on 127.0.0.1"):
-            Listener(
-                "127.0.0.1",
-                port,
-                authority.context("server.test", server=True),
-                authenticate=spki_of,
-                handler=lambda c: None,
-            )
+            listening(authority, lambda c: None, port=port)

@@ -8,19 +8,7 @@ from fleetapp.errors import FleetError, HashMismatch, Malformed, PeerTimeout, Ve
 from fleetapp.types import PROTOCOL_VERSION
 from fleetapp.wire import codec, frames
 from fleetapp.wire.hello import client_hello, expect_hello
-from tests.support.tls import Ends, TestAuthority, connected
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> TestAuthority:
-    return TestAuthority(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture
-def ends(authority):
-    pair = connected(authority)
-    yield pair
-    pair.close()
+from tests.support.tls import Ends
 
 
 def hello(protocol: int = PROTOCOL_VERSION, model: str = "m") -> frames.Hello:
