@@ -12,6 +12,7 @@ from openvino import opset13 as opset
 from openvino._offline_transformations import paged_attention_transformation
 
 from fleetapp.engine.executor.device import core
+from fleetapp.engine.executor.fusion import join_projections
 from fleetapp.errors import CorruptModel, Unsupported
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class PagedGraph:
 
 
 def read_paged(path: Path, *, last: bool) -> PagedGraph:
-    """Read ``stage.xml``, make its states explicit inputs and narrow the LM head.
+    """Read ``stage.xml``, make its states explicit inputs, join and narrow its products.
 
     Raises:
         CorruptModel: the file is not a graph.
@@ -55,6 +56,7 @@ def read_paged(path: Path, *, last: bool) -> PagedGraph:
     except RuntimeError as e:
         raise Unsupported(f"The attention of {path} cannot be paged: {_first_line(e)}") from e
     _check_inputs(model, path)
+    join_projections(model)
     rows_chosen = last and _choose_rows(model)
     if last and not rows_chosen:
         log.info("no LM head found at the end of %s: logits are computed for every row", path)
