@@ -42,6 +42,7 @@ SEND_SECONDS: Final = 20.0
 _JOIN_BELOW: Final = 32 << 10  # up to here one copy is cheaper than a second TLS record
 _WRITE_SLICE: Final = 1 << 20
 _WAIT_SLICE: Final = 1.0  # longest single wait in the kernel; the closed flag is looked at between
+_READ_AHEAD: Final = 32 << 10  # most messages are one TLS record, and so one read
 
 
 class Connection:
@@ -68,6 +69,10 @@ class Connection:
         self._sending = threading.Lock()
         self._users = 0
         self._closed = False
+        self._timeout = -1.0
+        self._ahead = memoryview(bytearray(_READ_AHEAD))
+        """What was read and not yet taken lies between the next two."""
+        self._begin = self._end = 0
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
@@ -138,14 +143,16 @@ class Connection:
             raise RuntimeError("this connection only sends")
         self._enter()
         try:
-            head = memoryview(bytearray(PREFIX_BYTES))
             wait = deadline if idle is None else idle
             until = time.monotonic() + wait
-            got = self._read(head, until, f"{self.peer} sent nothing for {wait:g} s.")
+            if self._begin == self._end:
+                self._fill(until, f"{self.peer} sent nothing for {wait:g} s.")
             if idle is not None:
                 until = time.monotonic() + deadline
             try:
-                return self._rest(head, got, until, deadline)
+                return self._message(
+                    until, f"{self.peer} did not finish a message within {deadline:g} s."
+                )
             except (Malformed, PeerTimeout):
                 self.close()  # the stream's position is lost
                 raise
@@ -166,23 +173,41 @@ class Connection:
         if idle:
             self._sock.close()
 
-    def _rest(
-        self, head: memoryview, got: int, until: float, deadline: float
-    ) -> tuple[Frame, memoryview]:
-        slow = f"{self.peer} did not finish a message within {deadline:g} s."
-        self._read_all(head[got:], until, slow)
-        prefix = decode_prefix(head, limits=self._limits)
-        header = memoryview(bytearray(prefix.header))
-        self._read_all(header, until, slow)
-        frame = decode_header(header, prefix)
+    def _message(self, until: float, slow: str) -> tuple[Frame, memoryview]:
+        prefix = decode_prefix(self._take(PREFIX_BYTES, until, slow), limits=self._limits)
+        frame = decode_header(self._take(prefix.header, until, slow), prefix)
+        # A buffer of its own: the caller may keep it while the next message is read.
         payload = memoryview(bytearray(prefix.payload))
-        self._read_all(payload, until, slow)
+        have = min(prefix.payload, self._end - self._begin)
+        payload[:have] = self._ahead[self._begin : self._begin + have]
+        self._begin += have
+        while have < prefix.payload:
+            have += self._read(payload[have:], until, slow)
         self.received_bytes += PREFIX_BYTES + prefix.header + prefix.payload
         return frame, payload
 
-    def _read_all(self, view: memoryview, until: float, slow: str) -> None:
-        while view.nbytes:
-            view = view[self._read(view, until, slow) :]
+    def _take(self, size: int, until: float, slow: str) -> memoryview:
+        """The next ``size`` bytes, valid until the next call."""
+        if size > _READ_AHEAD:
+            whole = memoryview(bytearray(size))
+            have = self._end - self._begin
+            whole[:have] = self._ahead[self._begin : self._end]
+            self._begin = self._end = 0
+            while have < size:
+                have += self._read(whole[have:], until, slow)
+            return whole
+        while self._end - self._begin < size:
+            self._fill(until, slow)
+        self._begin += size
+        return self._ahead[self._begin - size : self._begin]
+
+    def _fill(self, until: float, slow: str) -> None:
+        """At least one more byte behind what was read ahead."""
+        have = self._end - self._begin
+        if have == 0 or self._end == _READ_AHEAD:
+            self._ahead[:have] = bytes(self._ahead[self._begin : self._end])
+            self._begin, self._end = 0, have
+        self._end += self._read(self._ahead[self._end :], until, slow)
 
     def _read(self, view: memoryview, until: float, slow: str) -> int:
         """At least one byte into a non-empty view."""
@@ -215,7 +240,10 @@ class Connection:
             raise PeerClosed(f"The connection to {self.peer} was closed.")
         if remaining <= 0:
             raise PeerTimeout(slow)
-        self._sock.settimeout(min(remaining, _WAIT_SLICE))
+        wait = min(remaining, _WAIT_SLICE)
+        if wait != self._timeout:  # setting it is a call into the kernel
+            self._timeout = wait
+            self._sock.settimeout(wait)
 
     def _broken(self, cause: OSError | None) -> ProtocolError | WrongFleet:
         """Turn a failed read or write into the error a person can act on; closes."""
