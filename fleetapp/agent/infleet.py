@@ -325,6 +325,7 @@ class InFleet:
             fleet=self.fleet_id,
             device_id=pc.identity.device_id,
             name=pc.name(),
+            max_context=settings.max_context,
         )
 
     def _hosts(self) -> tuple[str, ...]:
