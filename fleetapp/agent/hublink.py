@@ -37,6 +37,7 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.enrolment import Credentials
 from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
+from fleetapp.platform.network import connect_problem
 
 log = logging.getLogger("fleetapp.agent.hublink")
 
@@ -121,7 +122,7 @@ class HubLink:
                 except TimeoutError:
                     reason = "The coordinator has gone silent."
                 except (aiohttp.ClientError, OSError, ssl.SSLError) as exc:
-                    reason = f"The coordinator cannot be reached: {exc or type(exc).__name__}."
+                    reason = f"The coordinator cannot be reached: {connect_problem(exc)}."
                 log.info("%s", reason)
                 await self._close()
                 if self._leaving.is_set():
@@ -237,7 +238,14 @@ class HubLink:
                     failure = NoHub(f"The coordinator at {host}:{port} does not answer.")
                 except (aiohttp.ClientError, OSError) as exc:
                     cause = _tls_cause(exc) or _hung_up(exc)
-                    failure = tls.explain_tls_error(cause, f"{host}:{port}") if cause else exc
+                    at = f"{host}:{port}"
+                    failure = (
+                        tls.explain_tls_error(cause, at)
+                        if cause
+                        else NoHub(
+                            f"The coordinator at {at} cannot be reached: {connect_problem(exc)}."
+                        )
+                    )
                 else:
                     return
                 await self._close()

@@ -327,6 +327,7 @@ class InFleet:
             name=pc.name(),
             spill_bytes=settings.kv_spill_mb * 2**20,
             spill_disk_bytes=settings.kv_spill_disk_mb * 2**20,
+            max_context=settings.max_context,
         )
 
     def _hosts(self) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from fleetapp.fleet.enrolment import FleetInfo
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.joincode import JoinCode
 from fleetapp.fleet.membership import verify_membership
+from fleetapp.platform.network import connect_problem
 from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId
 
 log = logging.getLogger("fleetapp.agent.joining")
@@ -272,9 +273,8 @@ def _unusable(exc: Exception, address: Address) -> FleetError:
     """Why there is no hub at an address, in one sentence."""
     if isinstance(exc, FleetError):
         return exc
-    why = "it does not answer" if isinstance(exc, TimeoutError) else str(exc) or type(exc).__name__
     return NoHub(
-        f"The coordinator at {address[0]}:{address[1]} cannot be reached: {why}.",
+        f"The coordinator at {address[0]}:{address[1]} cannot be reached: {connect_problem(exc)}.",
         remedy="Check the address, and that no firewall blocks the port.",
     )
 

@@ -52,6 +52,8 @@ class RunnerSetup:
     spill_bytes: int = 0
     """Of idle conversations outside the cache, in memory; ``spill_disk_bytes`` on disk."""
     spill_disk_bytes: int = 0
+    max_context: int = 0
+    """Tokens a request may have on this PC; 0: what the model and the hub allow."""
 
 
 @dataclass
@@ -349,7 +351,7 @@ class StageHost:
                 device=setup.device,
                 threads=setup.threads or assign.threads,
                 kv_bytes=assign.kv_bytes or setup.kv_bytes,
-                max_context=assign.max_context,
+                max_context=_smaller(assign.max_context, setup.max_context),
                 cache_dir=str(setup.cache_dir) if setup.cache_dir else "",
                 spill_bytes=setup.spill_bytes,
                 spill_disk_bytes=setup.spill_disk_bytes if setup.cache_dir else 0,
@@ -492,3 +494,8 @@ def _resolve(future: asyncio.Future[Any] | None, value: object) -> None:
 def _reject(future: asyncio.Future[Any] | None, error: FleetError) -> None:
     if future is not None and not future.done():
         future.set_exception(error)
+
+
+def _smaller(a: int, b: int) -> int:
+    """The smaller of two limits of which 0 is none."""
+    return min(a, b) if a and b else a or b

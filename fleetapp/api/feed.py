@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from fleetapp.api.sse import ClientGone
-from fleetapp.engine.pipe import Finished
+from fleetapp.engine.pipe import Delta, Finished, Started
 from fleetapp.errors import FleetError, NoCapacity, PeerTimeout, RunnerFailed, from_code
 from fleetapp.hub.service import Event
 
@@ -32,9 +32,12 @@ class Limits:
     """How long to wait. Seconds; bytes for ``body``."""
 
     queue: float = 600.0
-    """For the first event: the place in the queue, and a prefill before it is announced."""
+    """For the first event: the place in the queue."""
+    reading: float = 1800.0
+    """For the first token after that. Reading thousands of tokens takes a small PC minutes; a stage
+    that hangs meanwhile is found by the head, which waits for every step."""
     silence: float = 120.0
-    """Between two events of an answer that has begun."""
+    """Between two tokens."""
     commit: float = 2.0
     """A stream's status line waits so long for an error that would deserve its own status."""
     keep_alive: float = 10.0
@@ -106,7 +109,7 @@ class EventFeed:
     ) -> None:
         self._pull = Pull(events, connected)
         self._limits = limits
-        self._begun = False
+        self._phase: Literal["queued", "reading", "answering"] = "queued"
         self._heard = asyncio.get_running_loop().time()
 
     async def next(self, within: float) -> Event | None:
@@ -115,22 +118,24 @@ class EventFeed:
         Raises:
             ClientGone: nobody listens any more.
             NoCapacity: the queue's deadline passed.
-            PeerTimeout: an answer that had begun fell silent.
+            PeerTimeout: an answer that had begun fell silent, or did not begin.
             FleetError: what the service raised, or the failure that a ``Finished`` tells.
         """
         loop = asyncio.get_running_loop()
-        patience = self._limits.silence if self._begun else self._limits.queue
-        left = self._heard + patience - loop.time()
+        left = self._heard + self._patience() - loop.time()
         try:
             event = await self._pull.next(min(within, left))
         except EOFError:
             raise RunnerFailed("The answer ended without saying why.") from None
         if event is None:
             if left <= within:
-                raise self._out_of_patience(patience)
+                raise self._out_of_patience()
             return None
         self._heard = loop.time()
-        self._begun = True
+        if isinstance(event, Delta):
+            self._phase = "answering"
+        elif isinstance(event, Started):
+            self._phase = "reading"
         if isinstance(event, Finished) and event.reason in ("error", "cancelled"):
             raise failure(event)
         return event
@@ -139,15 +144,27 @@ class EventFeed:
         """Stop the generator: a request that still runs is cancelled. Never raises."""
         await self._pull.close()
 
-    def _out_of_patience(self, seconds: float) -> FleetError:
-        if self._begun:
-            return PeerTimeout(
-                f"The answer has stood still for {seconds:.0f} s.",
-                remedy="Ask again; the fleet replaces a stage that hangs.",
+    def _patience(self) -> float:
+        limits = self._limits
+        return {"queued": limits.queue, "reading": limits.reading, "answering": limits.silence}[
+            self._phase
+        ]
+
+    def _out_of_patience(self) -> FleetError:
+        seconds = self._patience()
+        if self._phase == "queued":
+            return NoCapacity(
+                f"The question has waited {seconds:.0f} s for its turn.",
+                remedy="Try again later, or add PCs to the fleet.",
             )
-        return NoCapacity(
-            f"The question has waited {seconds:.0f} s for its turn.",
-            remedy="Try again later, or add PCs to the fleet.",
+        if self._phase == "reading":
+            return PeerTimeout(
+                f"The prompt was not read within {seconds:.0f} s.",
+                remedy="Shorten it, or add PCs to the fleet.",
+            )
+        return PeerTimeout(
+            f"The answer has stood still for {seconds:.0f} s.",
+            remedy="Ask again; the fleet replaces a stage that hangs.",
         )
 
 

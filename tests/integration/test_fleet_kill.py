@@ -99,7 +99,9 @@ def test_a_pc_is_revoked_and_does_not_play_along(fleet: Served) -> None:
         answers_again(fleet)
     finally:
         agent.send_signal(signal.SIGCONT)
-    runner.wait(10)
+    # At once if the agent reads why it was cut; if it has slept too long for that, after the ten
+    # seconds for which runners are kept when the coordinator is lost.
+    runner.wait(25)
     fleet.local("fleet/reinstate", body={"device_id": device})
     fleet.wait_live(3)
     answers_again(fleet)

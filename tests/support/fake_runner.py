@@ -81,6 +81,7 @@ def load_fake(
         manifest.layers.start,
         manifest.layers.stop,
         blocks=256,
+        max_context=load.max_context or 256,
         before=before,
         step_seconds=wishes.get("step_seconds", 0),
     )

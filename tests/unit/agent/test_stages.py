@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class PC:
         self.said: list[Outgoing] = []
         self.news = asyncio.Event()
         credentials = member.enrolment.credentials
-        setup = RunnerSetup(
+        self.setup = RunnerSetup(
             device="CPU",
             threads=1,
             kv_bytes=1 << 20,
@@ -64,7 +65,7 @@ class PC:
         self.host = StageHost(
             store=ShardStore(root / f"store{start}"),
             source=Nothing(),
-            setup=lambda: setup,
+            setup=lambda: self.setup,
             made_here=lambda _: self.folder,
             verify=lambda _: None,
             trusted=lambda spki: spki not in self.strangers,
@@ -232,3 +233,10 @@ async def test_a_new_certificate_reaches_every_runner(pcs: tuple[PC, PC], fleet:
     await second.host.renew()
     await second.host.counters()  # answered in order: the message has been heard
     assert await shown_by(second.member, port) == fresh
+
+
+async def test_the_owner_may_shorten_the_context(pcs: tuple[PC, PC]) -> None:
+    pc = pcs[0]
+    pc.setup = replace(pc.setup, max_context=96)
+    await pc.assign(0, 2)
+    assert (await pc.phase("ready")).max_context == 96

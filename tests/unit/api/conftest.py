@@ -14,7 +14,15 @@ from tests.support.fake_service import FakeService
 from tests.support.fleet import TestMember
 
 KEY = "fleet-test"
-FAST = Limits(queue=2.0, silence=0.6, commit=0.2, keep_alive=0.1, body=64 * 1024, body_seconds=0.5)
+FAST = Limits(
+    queue=2.0,
+    reading=1.5,
+    silence=0.6,
+    commit=0.2,
+    keep_alive=0.1,
+    body=64 * 1024,
+    body_seconds=0.5,
+)
 
 
 def authorize(request: web.Request) -> None:

@@ -274,6 +274,20 @@ async def test_silence_ends_in_a_typed_error(
     assert len(service.cancelled) == 1
 
 
+async def test_reading_a_long_prompt_may_take_longer_than_a_token(
+    client: openai.AsyncOpenAI, service: FakeService
+) -> None:
+    gate = asyncio.Event()
+    service.token_gate = lambda _r, i: gate if i == 0 else None
+    asyncio.get_running_loop().call_later(1.0, gate.set)  # silence: 0.6 s, reading: 1.5 s
+    answer = await client.chat.completions.create(model="tiny", messages=QUESTION)
+    assert answer.choices[0].message.content
+    gate.clear()
+    with pytest.raises(openai.APIError, match="was not read within") as caught:
+        await client.chat.completions.create(model="tiny", messages=QUESTION)
+    assert caught.value.code == "peer_timeout"
+
+
 async def test_the_queue_has_a_deadline(client: openai.AsyncOpenAI, service: FakeService) -> None:
     service.start_gate = asyncio.Event()
     with pytest.raises(openai.InternalServerError, match="has waited") as caught:

@@ -1,10 +1,15 @@
 """Trap T20: the wrong interface advertised, or a broken one in the way."""
 
+import errno
+import socket
+import ssl
+
+import aiohttp
 import pytest
 
 from fleetapp.platform import current
 from fleetapp.platform.common import system_interfaces
-from fleetapp.platform.network import RawInterface, rank
+from fleetapp.platform.network import RawInterface, connect_problem, rank
 
 
 def interface(
@@ -82,3 +87,30 @@ def test_this_machine_answers_with_its_own_addresses() -> None:
     assert system_interfaces()
     assert all(a.kind != "loopback" for a in current().addresses())
     assert "127.0.0.1" in [a.address for a in current().addresses(loopback=True)]
+
+
+async def test_a_refused_connection_is_told_without_the_clients_own_objects() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.get(f"https://127.0.0.1:{port}/", ssl=ssl.create_default_context())
+    words = connect_problem(caught.value)
+    assert words
+    assert "SSLContext" not in words
+    assert "Connect call" not in words
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "Network is unreachable"),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version"), "does not speak"),
+        (TimeoutError(), "does not answer"),
+        (aiohttp.ServerDisconnectedError(), "Server disconnected"),
+        (ConnectionResetError(), "ConnectionResetError"),
+    ],
+)
+def test_why_there_is_no_connection(error: Exception, words: str) -> None:
+    assert words in connect_problem(error)
