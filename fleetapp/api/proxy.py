@@ -16,6 +16,7 @@ from fleetapp.api.auth import Authorize
 from fleetapp.api.errors import error_body
 from fleetapp.api.sse import connected
 from fleetapp.errors import Cancelled, ChainBroken, NoHub, NotAMember, TooSlow
+from fleetapp.platform.network import connect_problem
 
 log = logging.getLogger("fleetapp.api.proxy")
 
@@ -66,9 +67,10 @@ def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -
                     last = (last + data)[-2:]
         except (aiohttp.ClientError, TimeoutError, ssl.SSLError) as exc:
             if response is None:
-                why = "it has gone silent" if isinstance(exc, TimeoutError) else exc
+                silent = isinstance(exc, TimeoutError)
+                why = "it has gone silent" if silent else connect_problem(exc)
                 raise NoHub(
-                    f"The coordinator cannot be reached: {why or type(exc).__name__}.",
+                    f"The coordinator cannot be reached: {why}.",
                     remedy="Check that it runs; this PC reconnects by itself.",
                 ) from exc
             await _end_broken(request, response, last)

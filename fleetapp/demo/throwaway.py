@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,8 @@ START_DEADLINE = 60.0
 STOP_DEADLINE = 10.0
 LIVE_DEADLINE = 600.0
 RESTARTS = 5
+FAILURES = 2
+"""So often a node may fail to load its layers before the demo gives up."""
 
 Say = Callable[[str], None]
 
@@ -53,6 +55,36 @@ class Node:
     def name(self) -> str:
         """As the fleet shows it."""
         return f"pc-{self.number}"
+
+
+class Failures:
+    """Ends the wait for a chain of which one PC fails over and over.
+
+    A fleet goes on without such a PC and tries it again later. Here every node is needed, and they
+    share one disk and one memory.
+    """
+
+    def __init__(self) -> None:
+        self._count: Counter[str] = Counter()
+        self._failing: set[str] = set()
+
+    def look(self, chain: ChainView) -> None:
+        """Look at a chain that is not live yet.
+
+        Raises:
+            RunnerFailed: a node has failed for the ``FAILURES``-th time.
+        """
+        failed = {a.node: a.message for a in chain.assignments if a.phase == "failed"}
+        for node in failed.keys() - self._failing:
+            self._count[node] += 1
+            if self._count[node] >= FAILURES:
+                raise RunnerFailed(
+                    f"{node} cannot hold its layers: {failed[node]}",
+                    remedy=f"Mend that and try again; the demo's files are in "
+                    f"{tempfile.gettempdir()}, which the variable "
+                    f"{'TEMP' if sys.platform == 'win32' else 'TMPDIR'} can change.",
+                )
+        self._failing = set(failed)
 
 
 class ThrowAwayFleet:
@@ -148,11 +180,21 @@ class ThrowAwayFleet:
             {"model": model, "precision": precision, "stages": self._count, "draft": draft},
             ChainView,
         )
-        async with asyncio.timeout(LIVE_DEADLINE):
-            async for view in self.watch():
-                for chain in view.chains:
-                    if chain.model == model and chain.state == "live":
-                        return chain
+        failures = Failures()
+        try:
+            async with asyncio.timeout(LIVE_DEADLINE):
+                async for view in self.watch():
+                    for chain in view.chains:
+                        if chain.model != model:
+                            continue
+                        if chain.state == "live":
+                            return chain
+                        failures.look(chain)
+        except TimeoutError as exc:
+            raise RunnerFailed(
+                f"The model was not served within {LIVE_DEADLINE:g} s.",
+                remedy="Try again when this PC has less to do, or with fewer --nodes.",
+            ) from exc
         raise RunnerFailed("The fleet ended before the model was served.")
 
     async def watch(self) -> AsyncIterator[FleetView]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +25,25 @@ _TUNNEL = re.compile(
     r"|VPN|WireGuard|Tailscale|ZeroTier|AnyConnect|GlobalProtect|PANGP|Fortinet|Juniper|Teredo",
     re.IGNORECASE,
 )
+
+
+def connect_problem(error: BaseException) -> str:
+    """Why a connection did not come about, in words for people.
+
+    HTTP clients put their own objects into their words, and the cause behind an attribute.
+    """
+    cause = getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({cause.verify_message})"
+    if isinstance(cause, ssl.SSLError):
+        return "what answers there does not speak the fleet's TLS"
+    if isinstance(cause, TimeoutError):
+        return "it does not answer"
+    if isinstance(cause, OSError) and cause.strerror:
+        # asyncio puts an address in the place of the words; whoever asks names it already
+        ours = cause.strerror.startswith("Connect call failed")
+        return os.strerror(cause.errno) if ours and cause.errno else cause.strerror
+    return str(cause) or type(cause).__name__
 
 
 @dataclass(frozen=True)
