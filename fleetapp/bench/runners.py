@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -240,10 +241,12 @@ class Member:
     fleet_id: str
     leaf: Path
     authority: Path
+    issue: Callable[[], bytes]
+    """A further leaf (PEM) for the same key."""
 
     @classmethod
     def enrol(cls, root: Path, count: int) -> list[Member]:
-        """A new fleet of so many devices below ``root``; its authority is forgotten at once."""
+        """A new fleet of so many devices below ``root``."""
         platform = current()
         paths = Paths(root / "authority")
         store = SecretStore(paths.hub, platform, {"FLEETAPP_KEYRING": "off"})
@@ -254,8 +257,9 @@ class Member:
         for number in range(count):
             identity = Identity.load_or_create(Paths(root / f"node{number}"), platform)
             leaf = root / f"node{number}.crt"
-            leaf.write_bytes(authority.issue(identity.csr()))
-            members.append(cls(identity, authority.fleet_id, leaf, pem))
+            issue = partial(authority.issue, identity.csr())
+            leaf.write_bytes(issue())
+            members.append(cls(identity, authority.fleet_id, leaf, pem, issue))
         return members
 
     def load_message(

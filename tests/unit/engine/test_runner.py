@@ -16,6 +16,7 @@ import pytest
 from cryptography import x509
 
 from fleetapp.engine import pipe
+from fleetapp.fleet.certificates import load_pem, pem_of
 from tests.support.fake_executor import reference, split
 from tests.support.fake_runner import MODEL, stage_folder
 from tests.support.fleet import TestFleet, shown_by
@@ -295,8 +296,9 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> Non
     with ring_of(tmp_path, 2) as ring:
         ring.link()
         member, runner = ring.members[1], ring.runners[1]
-        fresh = member.store.save_leaf(ring.fleet.authority.issue(member.identity.csr()))
-        assert shown(ring, 1) == member.enrolment.leaf
+        old, fresh = load_pem(member.leaf.read_bytes()), load_pem(member.issue())
+        member.leaf.write_bytes(pem_of(fresh))
+        assert shown(ring, 1) == old
         runner.send(pipe.Renew())
         runner.stats()  # answered in order: the message has been heard
         assert shown(ring, 1) == fresh
@@ -311,8 +313,9 @@ def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> Non
 def test_a_certificate_that_cannot_be_read_leaves_the_old_one(tmp_path: Path) -> None:
     with ring_of(tmp_path, 2) as ring:
         member, runner = ring.members[1], ring.runners[1]
-        member.enrolment.credentials.leaf_path.write_text("nothing")
+        old = load_pem(member.leaf.read_bytes())
+        member.leaf.write_text("nothing")
         runner.send(pipe.Renew())
         runner.stats()
-        assert shown(ring, 1) == member.enrolment.leaf
+        assert shown(ring, 1) == old
         ring.link()
