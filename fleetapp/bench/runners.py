@@ -241,8 +241,8 @@ class Member:
     fleet_id: str
     leaf: Path
     authority: Path
-    issue: Callable[[], bytes]
-    """A further leaf (PEM) for the same key."""
+    issue: Callable[[], bytes] | None = field(default=None, repr=False, compare=False)
+    """A further leaf (PEM) for the same key, where the authority is at hand."""
 
     @classmethod
     def enrol(cls, root: Path, count: int) -> list[Member]:

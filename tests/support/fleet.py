@@ -66,14 +66,19 @@ class TestFleet:
 
 
 async def shown_by(member: TestMember, port: int) -> x509.Certificate:
-    """The certificate that a server of this member shows on 127.0.0.1.
+    """The certificate that a server of this member shows on 127.0.0.1."""
+    return await shown_at(member.enrolment.credentials.authority_pem, member.hostname, port)
+
+
+async def shown_at(authority_pem: bytes, hostname: str, port: int) -> x509.Certificate:
+    """The certificate that a server shows on 127.0.0.1.
 
     Whoever shows none in return is shown it all the same: the server refuses afterwards.
     """
-    context = tls.pinned_context(member.enrolment.credentials.authority_pem)
+    context = tls.pinned_context(authority_pem)
     async with asyncio.timeout(10):
         _, writer = await asyncio.open_connection(
-            "127.0.0.1", port, ssl=context, server_hostname=member.hostname
+            "127.0.0.1", port, ssl=context, server_hostname=hostname
         )
     found = writer.get_extra_info("ssl_object")
     assert isinstance(found, ssl.SSLObject)

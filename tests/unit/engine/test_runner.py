@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from fleetapp.bench.runners import Member
 from fleetapp.engine import pipe
-from fleetapp.fleet.certificates import load_pem, pem_of
+from fleetapp.fleet.certificates import hostname_of, load_pem, pem_of
 from tests.support.fake_executor import reference, split
 from tests.support.fake_runner import MODEL, stage_folder
-from tests.support.fleet import TestFleet, shown_by
+from tests.support.fleet import TestFleet, shown_at
 from tests.support.runner_client import RunnerClient, RunnerRing, load_message
 
 MODULE = "tests.support.fake_runner"
@@ -289,14 +290,22 @@ def test_unlink_and_link_again(tmp_path: Path) -> None:
 
 def shown(ring: RunnerRing, index: int) -> x509.Certificate:
     """The certificate that one of the runners shows."""
-    return asyncio.run(shown_by(ring.members[index], ring.loaded[index].port))
+    member = ring.members[index]
+    hostname = hostname_of(member.identity.device_id, member.fleet_id)
+    return asyncio.run(shown_at(member.authority.read_bytes(), hostname, ring.loaded[index].port))
+
+
+def issued(member: Member) -> bytes:
+    """A new leaf for the same key."""
+    assert member.issue is not None
+    return member.issue()
 
 
 def test_a_renewed_certificate_is_shown_without_a_restart(tmp_path: Path) -> None:
     with ring_of(tmp_path, 2) as ring:
         ring.link()
         member, runner = ring.members[1], ring.runners[1]
-        old, fresh = load_pem(member.leaf.read_bytes()), load_pem(member.issue())
+        old, fresh = load_pem(member.leaf.read_bytes()), load_pem(issued(member))
         member.leaf.write_bytes(pem_of(fresh))
         assert shown(ring, 1) == old
         runner.send(pipe.Renew())
