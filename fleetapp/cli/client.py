@@ -293,9 +293,14 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
     """A client of the API at ``url``, or of this PC's agent when there is no ``url``.
 
     Raises:
-        BadRequest: the address is none.
+        BadRequest: the address is none, or the key cannot be one.
         AgentNotRunning: no address was given and there is no agent.
     """
+    key = (key or "").strip()
+    if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
+        raise BadRequest(
+            "The API key has characters that no key has.", remedy="Copy it once more, whole."
+        )
     if not url:
         found, token = find_agent(home)
         base = f"http://127.0.0.1:{found.port}/v1"
@@ -303,7 +308,7 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
     base = _base(url)
     return Client(
         base,
-        key or "",
+        key,
         unreachable=lambda reason: NoHub(
             f"{base} cannot be reached: {reason}.",
             remedy="Check the address, and that the server runs.",

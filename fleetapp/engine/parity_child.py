@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LLM_PIPELINE = "openvino-genai LLMPipeline"
 ONE_STAGE = "one stage"
 THREE_STAGES = "three stages"
+WAYS = (LLM_PIPELINE, ONE_STAGE, THREE_STAGES)
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -46,6 +47,8 @@ class Job(msgspec.Struct, frozen=True):
     """Prompts whose tokens are compared."""
     warmups: int
     rounds: int
+    loads_first: int = 0
+    """Which way is loaded first; see ``bench.parity`` for why it matters."""
     device: str = "CPU"
 
 
@@ -108,15 +111,20 @@ def ways(job: Job) -> tuple[dict[str, Run], Callable[[str], list[int]]]:
         return lambda ids, tokens: pipeline.generate(ids, tokens, ignore_eos=True)
 
     say(Line(progress=f"loading under {job.precision}"))
-    reference = Reference(
-        Path(job.model_dir), precision=job.precision, device=job.device, threads=1
-    )
-    runs = {
-        LLM_PIPELINE: reference.generate,
-        ONE_STAGE: staged(job.one),
-        THREE_STAGES: staged(job.three),
-    }
-    return runs, reference.encode
+    encode: Callable[[str], list[int]] | None = None
+    runs: dict[str, Run] = {}
+    for i in range(len(WAYS)):
+        way = WAYS[(i + job.loads_first) % len(WAYS)]
+        if way == LLM_PIPELINE:
+            reference = Reference(
+                Path(job.model_dir), precision=job.precision, device=job.device, threads=1
+            )
+            encode = reference.encode
+            runs[way] = reference.generate
+        else:
+            runs[way] = staged(job.one if way == ONE_STAGE else job.three)
+    assert encode is not None
+    return runs, encode
 
 
 _CACHE_BYTES = 256 << 20
@@ -152,6 +160,19 @@ def measure(job: Job) -> Result:
         speeds=tuple(Speeds(case, tuple(values)) for case, values in speeds.items() if values),
         compared=2 * len(job.equal_prompts),
         differences=tuple(differences),
+    )
+
+
+def merged(results: Sequence[Result]) -> Result:
+    """What several processes measured, as one."""
+    rounds = {
+        case: [v for r in results for s in r.speeds if s.case == case for v in s.tokens_per_second]
+        for case in WAYS
+    }
+    return Result(
+        speeds=tuple(Speeds(case, tuple(values)) for case, values in rounds.items() if values),
+        compared=sum(r.compared for r in results),
+        differences=tuple(d for r in results for d in r.differences),
     )
 
 

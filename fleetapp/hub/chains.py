@@ -123,6 +123,7 @@ class ChainKeeper:
         """How often in a row a node failed to link although its shard was loaded."""
         self._digest = ""
         self._drafting = Drafting(lookup=False)
+        self._layers = 0
         self._numbers = itertools.count(1)
         self._task: asyncio.Task[None] | None = None
 
@@ -302,7 +303,8 @@ class ChainKeeper:
         drafting, size = await self._hub.drafting(self.wanted)
         if drafting.model and self.wanted.draft == AUTO and 2 * size > chosen[0].memory_free:
             drafting, size = Drafting(lookup=True), 0
-        chosen = chosen[: len(cost.layer_bytes)]
+        self._layers = len(cost.layer_bytes)
+        chosen = chosen[: self._layers]
         plan: Plan = partition(
             [
                 NodeBudget(n.device_id, n.name, n.memory_free - (0 if i else size))
@@ -436,6 +438,11 @@ class ChainKeeper:
                 raise PeerTimeout(f"{', '.join(slow)} did not get ready in time.")
             await self._sleep(left)
 
+    def _could_hold(self) -> int:
+        """Stages that a plan made now would have."""
+        most = min(len(self._usable()), self._layers)
+        return min(most, self.wanted.stages) if self.wanted.stages else most
+
     def _blame(self, stage: _Stage) -> None:
         """Leave a node out that cannot load, or repeatedly cannot link; a runner that died after
         loading is no reason.
@@ -457,9 +464,8 @@ class ChainKeeper:
             for stage in self._stages:
                 if stage.candidate.device_id not in members:
                     raise ChainBroken(f"{stage.candidate.name} stopped contributing.")
-            more = len(self._usable()) > len(self._stages)
-            if more and len(self._stages) < self.wanted.stages and self.running == 0:
-                raise ChainBroken("A PC came back; the layers are dealt again while nobody waits.")
+            if self.running == 0 and len(self._stages) < self._could_hold():
+                raise ChainBroken("A PC came; the layers are dealt again while nobody waits.")
             await self._sleep(2.0)
 
     async def _sleep(self, seconds: float) -> None:

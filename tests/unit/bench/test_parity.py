@@ -10,8 +10,10 @@ from fleetapp.engine.parity_child import (
     LLM_PIPELINE,
     ONE_STAGE,
     THREE_STAGES,
+    Difference,
     Result,
     Speeds,
+    merged,
     ratio,
 )
 from fleetapp.errors import NotFound
@@ -26,10 +28,25 @@ def test_ratios_are_taken_round_by_round() -> None:
     assert ratio(result, ONE_STAGE) == 0.99
 
 
+def test_what_several_processes_measured_is_one_result() -> None:
+    first = Result((Speeds(LLM_PIPELINE, (1.0,)), Speeds(ONE_STAGE, (2.0,))), 2, ())
+    different = Difference(ONE_STAGE, "x", 3)
+    second = Result((Speeds(ONE_STAGE, (4.0,)), Speeds(LLM_PIPELINE, (2.0,))), 1, (different,))
+    both = merged([first, second])
+    assert {s.case: s.tokens_per_second for s in both.speeds} == {
+        LLM_PIPELINE: (1.0, 2.0),
+        ONE_STAGE: (2.0, 4.0),
+    }
+    assert ratio(both, ONE_STAGE) == 2.0
+    assert (both.compared, both.differences) == (3, (different,))
+
+
 @pytest.mark.model
 def test_parity_measures_every_check_in_its_own_run() -> None:
     said: list[str] = []
-    effort = Effort(rounds=1, exact_rounds=0, warmups=1, prompts=(PROMPTS["code"],), tokens=16)
+    effort = Effort(
+        processes=1, rounds=1, exact_rounds=0, warmups=1, prompts=(PROMPTS["code"],), tokens=16
+    )
     report = parity.run(library(), MODEL, effort=effort, progress=said.append)
     assert [c.name for c in report.checks] == [
         "one_stage_ratio",

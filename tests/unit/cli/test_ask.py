@@ -221,3 +221,12 @@ def test_ctrl_c_ends_clean_and_stops_the_fleet_computing(
             break
         deadline.wait(0.05)
     assert len(service.cancelled) == 1
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "nö-key", "a b"])
+def test_a_key_that_cannot_be_one_is_not_blamed_on_the_address(
+    run: Run, running: str, key: str
+) -> None:
+    code, _, err = run("ask", "x", "--url", running, "--key", key)
+    assert code == 2
+    assert "API key has characters" in err

@@ -98,6 +98,33 @@ async def test_a_pc_that_comes_back_is_taken_in_when_nobody_waits() -> None:
     await hub.keeper.stop("done")
 
 
+async def test_a_pc_that_contributes_later_is_taken_in_without_being_asked_for() -> None:
+    hub = FakeHub("hub")
+    hub.keeper.start()
+    await hub.keeper.wait_live(5)
+    assert hub.keeper.devices == ("hub",)
+    hub.come_back("a", session=9)
+    async with asyncio.timeout(5):
+        while hub.keeper.devices != ("hub", "a") or not hub.keeper.live:
+            hub.changes.clear()
+            await hub.changes.wait()
+    await hub.keeper.stop("done")
+
+
+async def test_more_pcs_than_layers_do_not_disturb_a_live_chain() -> None:
+    hub = FakeHub("hub", "a", "b", layers=2)
+    hub.keeper.start()
+    await hub.keeper.wait_live(5)
+    epoch = hub.keeper.epoch
+    hub.come_back("c", session=9)
+    await asyncio.sleep(0)
+    hub.keeper.nodes_changed()
+    await asyncio.sleep(0)
+    assert hub.keeper.live
+    assert (hub.keeper.devices, hub.keeper.epoch) == (("hub", "a"), epoch)
+    await hub.keeper.stop("done")
+
+
 async def test_a_restarted_pc_is_not_taken_for_its_old_self() -> None:
     hub = FakeHub("hub", "a")
     hub.keeper.start()
