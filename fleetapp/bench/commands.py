@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -61,6 +62,8 @@ def _run(
     promised: Collection[str],
 ) -> None:
     """Measure, show, and say with the exit code whether every promised check was measured."""
+    # The throw-away fleets of a bench have no keyring, and nobody needs to hear of each.
+    logging.getLogger("fleetapp.fleet").setLevel(logging.ERROR)
     with _progress(as_json) as progress:
         report = measure(_library_with(model, progress), progress)
     common.show(report, as_json=as_json)

@@ -26,6 +26,9 @@ HISTORY_TOKENS: Final = 1500
 QUESTION_TOKENS: Final = 24
 ANSWER_TOKENS: Final = 16
 TARGET: Final = 5.0
+_CACHE_BYTES: Final = 1 << 30
+"""Idle sequences may have a part of the cache only, and the prompt in between must not oust the
+history: whether it is kept under pressure is another question."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ def run(
             progress(f"loading {stages} stages")
             cut = bounds(stages, by_bytes(manifest))
             found: list[Turn] = []
-            with workshop.ring(f"ring{stages}", cut, common.cores_for(stages)) as ring:
+            with workshop.ring(
+                f"ring{stages}", cut, common.cores_for(stages), kv_bytes=_CACHE_BYTES
+            ) as ring:
                 for number in range(effort.warmups + effort.rounds):
                     progress(f"{stages} stages, round {number + 1}")
                     turn = one_round(ring, prompts)

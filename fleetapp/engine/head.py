@@ -20,6 +20,7 @@ from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.neighbours import after, name_of_next, next_stage
 from fleetapp.engine.orders import Opened, to_frame
+from fleetapp.engine.pace import Pace
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.requests import Requests, broken_by
 from fleetapp.engine.scheduler import Frame, Limits, Scheduler
@@ -74,6 +75,7 @@ class _Chain:
     link: pipe.Link
     scheduler: Scheduler
     answered: float
+    pace: Pace
     ping: int | None = None
 
     @property
@@ -218,9 +220,11 @@ class Head:
             spill_blocks=link.spill_blocks,
         )
         scheduler = Scheduler(limits, first_generation=self._generation)
+        pace = Pace(most=limits.frame_tokens)
+        scheduler.pace(pace.chunk)
         self._forming = None
         self._speculator.relinked()
-        self._chain = _Chain(link, scheduler, self._clock())
+        self._chain = _Chain(link, scheduler, self._clock(), pace)
         self._requests.serve(scheduler, min(info.max_context, limits.tokens))
         self._out(pipe.Linked(link.epoch))
 
@@ -372,6 +376,8 @@ class Head:
         self._speculator.completed(completion)
         if record is not None:
             self._requests.spent(record)
+            chain.pace.learn(record)
+            chain.scheduler.pace(chain.pace.chunk)
         self._requests.completed(completion)
 
     def _fault(self, chain: _Chain, fault: Fault) -> None:

@@ -48,8 +48,6 @@ Grammars = Callable[[Grammar], Matcher]
 
 Inputs = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
-_F16_MAX = 65504.0
-
 
 @dataclass(slots=True)
 class _Slot:
@@ -204,8 +202,7 @@ class Worker:
                 return Outcome(tuple(faults))
             timings = (*before, _timing(arrived, taken, started, computed))
             return Outcome(tuple(faults), Tokens(self._epoch, number, chosen, timings))
-        dtype = self._dtype(output)
-        payload = narrow(output, dtype)
+        dtype, payload = self._outgoing(output)
         timings = (*before, _timing(arrived, taken, started, computed))
         step = Step(self._epoch, number, sound, dtype, output.shape[1], timings)
         return Outcome(tuple(faults), step, payload)
@@ -262,14 +259,15 @@ class Worker:
             ]
         return tuple(chosen)
 
-    def _dtype(self, hidden: npt.NDArray[np.float32]) -> ActivationType:
+    def _outgoing(self, hidden: npt.NDArray[np.float32]) -> tuple[ActivationType, Activations]:
         """``f32`` under exact. Under fast ``f16`` if every value of the frame fits it, otherwise
         ``f32``: an outlier channel must not become infinite. Each step states its own.
         """
-        if not self._fast:
-            return "f32"
-        peak = max(float(hidden.max()), -float(hidden.min()))
-        return "f16" if peak <= _F16_MAX else "f32"  # a NaN compares false
+        if self._fast:
+            half = narrow(hidden, "f16")
+            if np.isfinite(half).all():
+                return "f16", half
+        return "f32", hidden
 
     def _fault(self, step: int, slot: int, error: FleetError) -> Fault:
         return Fault(

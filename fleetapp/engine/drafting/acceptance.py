@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from operator import mul
 from typing import Final
 
 _FADE: Final = 0.98
@@ -58,23 +60,25 @@ class Acceptance:
 
         Positions that were never reached are believed to be like the one before.
         """
-        if self._parent is not None:
-            belief = self._parent.rate(position)
-        else:
-            belief = self.rate(position - 1) if position else self._belief
-        if position >= len(self._hits):
-            return belief
-        hits, trials = self._hits[position], self._trials[position]
-        return (hits + self._weight * belief) / (trials + self._weight)
+        return self.rates(position + 1)[position]
+
+    def rates(self, most: int) -> list[float]:
+        """The chances of the first ``most`` positions."""
+        weight = self._weight
+        beliefs = self._parent.rates(most) if self._parent is not None else None
+        rates: list[float] = []
+        belief = self._belief
+        for i in range(most):
+            if beliefs is not None:
+                belief = beliefs[i]
+            if i < len(self._hits):
+                belief = (self._hits[i] + weight * belief) / (self._trials[i] + weight)
+            rates.append(belief)
+        return rates
 
     def gains(self, most: int) -> list[float]:
         """What each further draft adds to the tokens expected of a step; never increases."""
-        gains: list[float] = []
-        chance = 1.0
-        for position in range(most):
-            chance *= self.rate(position)
-            gains.append(chance)
-        return gains
+        return list(accumulate(self.rates(most), mul))
 
 
 class Tally:

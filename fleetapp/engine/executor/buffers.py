@@ -1,8 +1,8 @@
 """Input tensors that are made once and written in place for every step.
 
 A decode step takes a few milliseconds; building tensors, dictionaries and numpy arrays anew for
-each would take a noticeable part of it. A tensor is bound to the request once; afterwards its
-shape changes within its memory, which grows only when a larger frame than ever comes.
+each would take a noticeable part of it. The memory behind them grows only when a larger frame
+than ever comes.
 """
 
 from __future__ import annotations
@@ -18,27 +18,51 @@ from fleetapp.wire.frames import Segment
 
 _FIRST_TOKENS: Final = 256
 _FIRST_SLOTS: Final = 16
+_MOST_LENGTHS: Final = 64
+"""Tensors kept for each input."""
 
 
 class Buffer:
-    """One input of a request; the first dimension varies, ``tail`` is fixed."""
+    """One input of a request; the first dimension varies, ``tail`` is fixed.
+
+    A tensor for each length that occurs, all over one memory: giving a tensor another shape
+    takes ten times as long as giving the request another tensor.
+    """
 
     def __init__(
         self, request: ov.InferRequest, index: int, element: ov.Type, tail: tuple[int, ...], n: int
     ) -> None:
+        self._request = request
+        self._index = index
+        self._element = element
         self._tail = tail
-        self._length = n
-        self._tensor = ov.Tensor(element, ov.Shape([n, *tail]))
-        self._view: npt.NDArray[Any] = self._tensor.data
-        request.set_input_tensor(index, self._tensor)
+        self._length = -1
+        self._memory = np.zeros((n, *tail), element.to_dtype())
+        self._tensors: dict[int, tuple[ov.Tensor, npt.NDArray[Any]]] = {}
+        self._view = self.sized(n)
 
     def sized(self, n: int) -> npt.NDArray[Any]:
         """A writable view ``[n, *tail]``; earlier views must not be used any more."""
-        if n != self._length:
-            self._tensor.shape = ov.Shape([n, *self._tail])
-            self._view = self._tensor.data
-            self._length = n
+        if n == self._length:
+            return self._view
+        found = self._tensors.get(n)
+        if found is None:
+            found = self._make(n)
+        tensor, self._view = found
+        self._request.set_input_tensor(self._index, tensor)
+        self._length = n
         return self._view
+
+    def _make(self, n: int) -> tuple[ov.Tensor, npt.NDArray[Any]]:
+        if n > len(self._memory):
+            self._memory = np.zeros((n + n // 4, *self._tail), self._memory.dtype)
+            self._tensors.clear()
+        elif len(self._tensors) >= _MOST_LENGTHS:
+            self._tensors.clear()
+        view = self._memory[:n]
+        found = (ov.Tensor(view, ov.Shape([n, *self._tail]), self._element), view)
+        self._tensors[n] = found
+        return found
 
 
 class StepBuffers:

@@ -101,7 +101,7 @@ def load(
         max_context=min(context, blocks * cache.block_size),
         kv_bytes_per_token=cache.block_bytes // cache.block_size,
         runtime=runtime_name(device),
-        spill_blocks=spilled.capacity // cache.block_bytes if spilled else 0,
+        spill_blocks=spilled.capacity // cache.block_bytes if spilled is not None else 0,
     )
     executor = PagedExecutor(
         compiled, cache, device, info, rows_chosen=graph.rows_chosen, spilled=spilled
@@ -192,7 +192,7 @@ class PagedExecutor:
             self._request.set_input_tensor(index, tensor)
         self._slots = SlotTable(info.blocks, info.block_size, info.max_context)
         tensors = [block_tensor(tensor) for _, tensor in self._caches]
-        self._cache = BlockCache(self._slots, tensors, spilled or Spilled())
+        self._cache = BlockCache(self._slots, tensors, Spilled() if spilled is None else spilled)
         ports = {port.get_any_name(): i for i, port in enumerate(compiled.inputs)}
         hidden = 0 if info.first else info.hidden
         self._buffers = StepBuffers(self._request, ports, hidden)
@@ -295,7 +295,8 @@ class PagedExecutor:
         shape = (tokens,) if self._info.first else (tokens, self._info.hidden)
         if not tokens or inputs.shape != shape:
             raise Malformed(f"Inputs of shape {inputs.shape} do not fit segments of {shape}.")
-        if self._info.first and not (inputs.min() >= 0 and inputs.max() < self._info.vocab):
+        # As unsigned numbers negative ones are larger than any vocabulary.
+        if self._info.first and not inputs.view(np.uint64).max() < self._info.vocab:
             raise Malformed("A token id is outside the vocabulary.")
 
 
