@@ -20,14 +20,15 @@ import psutil
 from fleetapp.engine.executor.base import ExecutorInfo
 from fleetapp.engine.executor.buffers import Buffer, StepBuffers
 from fleetapp.engine.executor.compiled import blobs_load, compile_graph
-from fleetapp.engine.executor.device import check_device, runtime_name, zeroed
+from fleetapp.engine.executor.device import arithmetic, check_device, runtime_name, zeroed
 from fleetapp.engine.executor.graph import SAMPLE_INDICES, read_paged
 from fleetapp.engine.kv import SlotTable
 from fleetapp.engine.precision import device_config
 from fleetapp.errors import CorruptModel, Malformed, NoCapacity, RunnerFailed
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.types import Precision
-from fleetapp.wire.frames import Segment
+from fleetapp.wire.activations import widened
+from fleetapp.wire.frames import ActivationType, Segment
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,11 @@ def load(
     size = manifest.size
     report = progress or (lambda *_: None)
     report("compiling", 0, size)
-    graph = read_paged(stage_dir / "stage.xml", last=manifest.last)
+    activations: ActivationType = "f32" if manifest.last else arithmetic(device, precision)
+    width = manifest.architecture.hidden_size
+    graph = read_paged(
+        stage_dir / "stage.xml", last=manifest.last, hidden=width, activations=activations
+    )
     config = device_config(precision, device, threads)
     blobs = cache_dir if blobs_load(device) else None
     compiled = compile_graph(graph.model, device, config, cache_dir=blobs, key=key, size=size)
@@ -89,13 +94,14 @@ def load(
         first=manifest.first,
         last=manifest.last,
         layers=len(manifest.layers),
-        hidden=manifest.architecture.hidden_size,
+        hidden=width,
         vocab=manifest.architecture.vocab_size,
         block_size=cache.block_size,
         blocks=blocks,
         max_context=min(context, blocks * cache.block_size),
         kv_bytes_per_token=cache.block_bytes // cache.block_size,
         runtime=runtime_name(device),
+        activations=activations,
     )
     executor = PagedExecutor(compiled, cache, device, info, rows_chosen=graph.rows_chosen)
     _warm_up(executor)
@@ -236,8 +242,11 @@ class PagedExecutor:
         except RuntimeError as e:
             raise RunnerFailed(f"The inference of {len(inputs)} tokens failed: {e}") from e
         self._slots.commit(segments, held)
-        output: npt.NDArray[np.float32] = self._request.get_output_tensor(0).data
-        output = output.reshape(output.shape[0], output.shape[-1])
+        raw = self._request.get_output_tensor(0).data
+        raw = raw.reshape(raw.shape[0], raw.shape[-1])
+        if self._info.activations == "bf16":  # numpy has no such type, OpenVINO calls it float16
+            raw = raw.view(np.uint16)
+        output = widened(raw, self._info.activations)
         if rows is None:
             return output
         if not rows:

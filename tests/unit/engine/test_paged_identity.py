@@ -11,8 +11,10 @@ from fleetapp.bench.prompts import PROMPTS
 from fleetapp.engine.inprocess import InProcessPipeline, Prompt
 from fleetapp.engine.reference import Reference
 from fleetapp.types import SamplingParams
+from fleetapp.wire.activations import narrow, widened
+from fleetapp.wire.frames import Segment
 from tests.support.sample_model import MODEL
-from tests.support.stages import encode, library, pipeline
+from tests.support.stages import encode, executors, library, pipeline
 
 pytestmark = pytest.mark.model
 
@@ -119,3 +121,29 @@ def test_long_prompts_agree_too() -> None:
         prompt = rng.integers(100, 40_000, length).tolist()
         expected = split(1).generate(prompt, 16, SEEDED, ignore_eos=True).tokens
         assert split(3).generate(prompt, 16, SEEDED, ignore_eos=True).tokens == expected
+
+
+def test_under_fast_a_split_computes_the_very_same_numbers() -> None:
+    """Other batches round differently under fast; another split does not."""
+    prompt = np.array(ids("reasoning"), np.int64)
+    logits = []
+    for stages in (1, 3):
+        pipe = InProcessPipeline(executors(stages, precision="fast"))
+        for executor in pipe.executors:
+            executor.open(0, 1)
+        rows = [pipe.forward((Segment(0, 1, 0, len(prompt), True),), prompt).copy()]
+        for position in range(len(prompt), len(prompt) + 4):
+            token = rows[-1].argmax(axis=1)
+            rows.append(pipe.forward((Segment(0, 1, position, 1, True),), token).copy())
+        logits.append(np.concatenate(rows))
+    assert np.array_equal(*logits)
+
+
+def test_hidden_states_fit_the_type_they_are_said_to_have() -> None:
+    first = executors(3, precision="fast")[0]
+    first.open(0, 1)
+    prompt = np.array(ids("chat"), np.int64)
+    hidden = first.forward((Segment(0, 1, 0, len(prompt), True),), prompt)
+    dtype = first.info.activations
+    assert np.array_equal(widened(narrow(hidden, dtype), dtype), hidden)
+    assert executors(3)[0].info.activations == "f32"
