@@ -195,6 +195,8 @@ class Worker:
         """
         if not self._fast:
             return "f32"
+        if self.executor.info.activations != "f32":
+            return self.executor.info.activations  # loses nothing
         peak = max(float(hidden.max()), -float(hidden.min()))
         return "f16" if peak <= _F16_MAX else "f32"  # a NaN compares false
 

@@ -10,9 +10,11 @@ import pytest
 from fleetapp.bench.prompts import PROMPTS
 from fleetapp.engine.inprocess import InProcessPipeline, Prompt
 from fleetapp.engine.reference import Reference
+from fleetapp.engine.sampling import sample
+from fleetapp.engine.worker import Worker
 from fleetapp.types import SamplingParams
 from fleetapp.wire.activations import narrow, widened
-from fleetapp.wire.frames import Segment
+from fleetapp.wire.frames import Open, Segment, Step
 from tests.support.sample_model import MODEL
 from tests.support.stages import encode, executors, library, pipeline
 
@@ -147,3 +149,18 @@ def test_hidden_states_fit_the_type_they_are_said_to_have() -> None:
     dtype = first.info.activations
     assert np.array_equal(widened(narrow(hidden, dtype), dtype), hidden)
     assert executors(3)[0].info.activations == "f32"
+
+
+def test_what_a_fast_stage_sends_is_what_it_computed() -> None:
+    first = executors(3, precision="fast")[0]
+    worker = Worker(first, sample, device_id="d", fast=True)
+    worker.reset(1, 0)
+    worker.open(Open(1, 0, 1, GREEDY))
+    prompt = np.array(ids("chat"), np.int64)
+    segments = (Segment(0, 1, 0, len(prompt), True),)
+    outcome = worker.step(1, segments, prompt)
+    assert isinstance(outcome.frame, Step)
+    assert outcome.payload is not None
+    assert outcome.frame.dtype == first.info.activations
+    sent = widened(outcome.payload, outcome.frame.dtype)
+    assert np.array_equal(sent, first.forward(segments, prompt))
