@@ -153,6 +153,8 @@ def test_hidden_states_fit_the_type_they_are_said_to_have() -> None:
 
 def test_what_a_fast_stage_sends_is_what_it_computed() -> None:
     first = executors(3, precision="fast")[0]
+    if first.info.activations == "f32":
+        pytest.skip("this CPU computes in f32 under fast too")
     worker = Worker(first, sample, device_id="d", fast=True)
     worker.reset(1, 0)
     worker.open(Open(1, 0, 1, GREEDY))
