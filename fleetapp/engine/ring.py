@@ -256,16 +256,16 @@ class Ring:
         link, peer = epoch.link, after(epoch.link)
         hello = hello_of(self._me, link)
         while True:
-            connection = connect(
-                peer.hosts,
-                peer.port,
-                self._security.client,
-                server_hostname=self._security.hostname(peer.device_id),
-                authenticate=lambda tls: self._expect_peer(self._security.spki_of(tls), epoch),
-                deadline=max(0.0, until - time.monotonic()),
-                stop=epoch.stop,
-            )
             try:
+                connection = connect(
+                    peer.hosts,
+                    peer.port,
+                    self._security.client,
+                    server_hostname=self._security.hostname(peer.device_id),
+                    authenticate=lambda tls: self._expect_peer(self._security.spki_of(tls), epoch),
+                    deadline=max(0.0, until - time.monotonic()),
+                    stop=epoch.stop,
+                )
                 client_hello(connection, hello)
             except (FleetUnavailable, PeerClosed, PeerTimeout) as exc:
                 if time.monotonic() + _RETRY_PAUSE >= until:
