@@ -260,10 +260,14 @@ class Worker:
         return tuple(chosen)
 
     def _outgoing(self, hidden: npt.NDArray[np.float32]) -> tuple[ActivationType, Activations]:
-        """``f32`` under exact. Under fast ``f16`` if every value of the frame fits it, otherwise
-        ``f32``: an outlier channel must not become infinite. Each step states its own.
+        """``f32`` under exact. Under fast the type they were computed in if that has 16 bits, which
+        loses nothing; else ``f16`` if every value of the frame fits it, otherwise ``f32``: an
+        outlier channel must not become infinite. Each step states its own.
         """
         if self._fast:
+            own = self.executor.info.activations
+            if own != "f32":
+                return own, narrow(hidden, own)
             half = narrow(hidden, "f16")
             if np.isfinite(half).all():
                 return "f16", half

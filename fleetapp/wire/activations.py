@@ -41,7 +41,11 @@ def narrow(hidden: npt.NDArray[np.float32], dtype: ActivationType) -> Activation
 
 def widen(step: Step, payload: Payload) -> npt.NDArray[np.float32]:
     """Hidden states ``[tokens, hidden]`` in f32; a view of the payload if it is f32 already."""
-    array = view(step, payload)
-    if step.dtype == "bf16":
+    return widened(view(step, payload), step.dtype)
+
+
+def widened(array: Activations, dtype: ActivationType) -> npt.NDArray[np.float32]:
+    """Any of the three types in f32, which holds all their values; f32 itself is not copied."""
+    if dtype == "bf16":
         return (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return array.astype(np.float32, copy=False)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fleetapp.wire.frames import Prefix, Segment
+from fleetapp.wire.frames import ActivationType, Prefix, Segment
 
 
 class ExecutorInfo(msgspec.Struct, frozen=True):
@@ -25,6 +25,9 @@ class ExecutorInfo(msgspec.Struct, frozen=True):
     max_context: int
     kv_bytes_per_token: int
     runtime: str
+    activations: ActivationType = "f32"
+    """Type in which this stage computed the hidden states it returns: every value it returns is
+    one of this type, so that sending them in it loses nothing. ``f32`` on a last stage."""
     spill_blocks: int = 0
     """Blocks that kept sequences may take up outside the cache."""
 

@@ -18,6 +18,8 @@ import openvino as ov
 
 from fleetapp.engine.executor.blocks import BlockTensor, HostBlocks
 from fleetapp.errors import NoCapacity, Unsupported
+from fleetapp.types import Precision
+from fleetapp.wire.frames import ActivationType
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,19 @@ def runtime_key(device: str) -> str:
     parts = [ov.get_version(), device, _property(device, "FULL_DEVICE_NAME")]
     parts += [_property(device, name) for name in _DRIVER_PROPERTIES]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def arithmetic(device: str, precision: Precision) -> ActivationType:
+    """The type a stage's hidden states are computed in; ``f32`` where that is not known.
+
+    Only asked of CPUs: what a GPU does at the end of a stage was never seen.
+    """
+    if precision == "exact" or not device.startswith("CPU"):
+        return "f32"
+    kind = core().get_property(device, "INFERENCE_PRECISION_HINT")
+    if kind == ov.Type.bf16:
+        return "bf16"
+    return "f16" if kind == ov.Type.f16 else "f32"
 
 
 def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.RemoteTensor:

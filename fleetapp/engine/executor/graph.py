@@ -14,6 +14,7 @@ from openvino._offline_transformations import paged_attention_transformation
 from fleetapp.engine.executor.device import core
 from fleetapp.engine.executor.fusion import join_projections
 from fleetapp.errors import CorruptModel, Unsupported
+from fleetapp.wire.frames import ActivationType
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,14 @@ class PagedGraph:
     """The LM head runs only for the rows named by ``sample_indices``."""
 
 
-def read_paged(path: Path, *, last: bool) -> PagedGraph:
+def read_paged(path: Path, *, last: bool, hidden: int, activations: ActivationType) -> PagedGraph:
     """Read ``stage.xml``, make its states explicit inputs, join and narrow its products.
+
+    Args:
+        path: of the stage.
+        last: it ends with the LM head.
+        hidden: width of the hidden states.
+        activations: type in which a stage that is not the last gives its hidden states.
 
     Raises:
         CorruptModel: the file is not a graph.
@@ -56,6 +63,9 @@ def read_paged(path: Path, *, last: bool) -> PagedGraph:
     except RuntimeError as e:
         raise Unsupported(f"The attention of {path} cannot be paged: {_first_line(e)}") from e
     _check_inputs(model, path)
+    _fix_width(model, hidden)
+    if not last:
+        _give_as(model, activations)
     join_projections(model)
     rows_chosen = last and _choose_rows(model)
     if last and not rows_chosen:
@@ -71,6 +81,31 @@ def _check_inputs(model: ov.Model, path: Path) -> None:
             raise Unsupported(f"{path} wants an input {name!r} that this version cannot give.")
     if not any(p.get_any_name().startswith("key_cache.") for p in model.inputs):
         raise Unsupported(f"{path} holds no attention layer.")
+
+
+def _fix_width(model: ov.Model, hidden: int) -> None:
+    """Say how wide ``inputs_embeds`` is: without that its first RMS norm is not fused."""
+    for parameter in model.get_parameters():
+        if parameter.output(0).get_any_name() == "inputs_embeds":
+            parameter.set_partial_shape(ov.PartialShape([-1, hidden]))
+    model.validate_nodes_and_infer_types()
+
+
+def _give_as(model: ov.Model, activations: ActivationType) -> None:
+    """Let the stage end in the type that the device computes in.
+
+    The CPU plugin leaves everything between the last matrix product and an f32 output in f32 "to
+    maintain accuracy" (``Graph::EnforceInferencePrecision``). At the end of a whole model that is
+    a handful of operations; at the end of a stage it is the residual stream through all layers,
+    and two conversions in each of them. An output in its own type switches that off; what crosses
+    the boundary is then bit for bit what the unsplit model has there.
+    """
+    if activations == "f32":
+        return
+    for result in model.get_results():
+        narrowed = opset.convert(result.input_value(0), activations)
+        result.input(0).replace_source_output(narrowed.output(0))
+    model.validate_nodes_and_infer_types()
 
 
 def _choose_rows(model: ov.Model) -> bool:

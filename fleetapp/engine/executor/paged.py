@@ -22,7 +22,13 @@ from fleetapp.engine.executor.base import ExecutorInfo
 from fleetapp.engine.executor.blocks import BlockCache
 from fleetapp.engine.executor.buffers import Buffer, StepBuffers
 from fleetapp.engine.executor.compiled import blobs_load, compile_graph
-from fleetapp.engine.executor.device import block_tensor, check_device, runtime_name, zeroed
+from fleetapp.engine.executor.device import (
+    arithmetic,
+    block_tensor,
+    check_device,
+    runtime_name,
+    zeroed,
+)
 from fleetapp.engine.executor.graph import SAMPLE_INDICES, read_paged
 from fleetapp.engine.executor.spilled import Spilled
 from fleetapp.engine.kv import SlotTable
@@ -30,7 +36,8 @@ from fleetapp.engine.precision import device_config
 from fleetapp.errors import CorruptModel, Malformed, NoCapacity, RunnerFailed
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.types import Precision
-from fleetapp.wire.frames import Prefix, Segment
+from fleetapp.wire.activations import widened
+from fleetapp.wire.frames import ActivationType, Prefix, Segment
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +88,11 @@ def load(
     size = manifest.size
     report = progress or (lambda *_: None)
     report("compiling", 0, size)
-    graph = read_paged(stage_dir / "stage.xml", last=manifest.last)
+    activations: ActivationType = "f32" if manifest.last else arithmetic(device, precision)
+    width = manifest.architecture.hidden_size
+    graph = read_paged(
+        stage_dir / "stage.xml", last=manifest.last, hidden=width, activations=activations
+    )
     config = device_config(precision, device, threads)
     blobs = cache_dir if blobs_load(device) else None
     compiled = compile_graph(graph.model, device, config, cache_dir=blobs, key=key, size=size)
@@ -94,13 +105,14 @@ def load(
         first=manifest.first,
         last=manifest.last,
         layers=len(manifest.layers),
-        hidden=manifest.architecture.hidden_size,
+        hidden=width,
         vocab=manifest.architecture.vocab_size,
         block_size=cache.block_size,
         blocks=blocks,
         max_context=min(context, blocks * cache.block_size),
         kv_bytes_per_token=cache.block_bytes // cache.block_size,
         runtime=runtime_name(device),
+        activations=activations,
         spill_blocks=spilled.capacity // cache.block_bytes if spilled is not None else 0,
     )
     executor = PagedExecutor(
@@ -201,6 +213,8 @@ class PagedExecutor:
             if rows_chosen
             else None
         )
+        base = super(ov.InferRequest, self._request)
+        self._infer: Callable[..., object] = base.infer  # type: ignore[attr-defined] # untyped
         self._no_logits = np.empty((0, info.vocab), np.float32)
 
     @property
@@ -260,12 +274,17 @@ class PagedExecutor:
         self._buffers.fill(segments, held, inputs)
         rows = self._choose_rows(segments) if self._info.last else None
         try:
-            self._request.infer(share_outputs=True, decode_strings=False)
+            # Past InferRequest.infer: it looks through kinds of inputs, of which there are none
+            # here, in Python that the weights have swept out of the processor's caches.
+            self._infer({}, share_outputs=True, decode_strings=False)
         except RuntimeError as e:
             raise RunnerFailed(f"The inference of {len(inputs)} tokens failed: {e}") from e
         self._slots.commit(segments, held)
-        output: npt.NDArray[np.float32] = self._request.get_output_tensor(0).data
-        output = output.reshape(output.shape[0], output.shape[-1])
+        raw = self._request.get_output_tensor(0).data
+        raw = raw.reshape(raw.shape[0], raw.shape[-1])
+        if self._info.activations == "bf16":  # numpy has no such type, OpenVINO calls it float16
+            raw = raw.view(np.uint16)
+        output = widened(raw, self._info.activations)
         if rows is None:
             return output
         if not rows:

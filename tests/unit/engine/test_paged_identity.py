@@ -10,9 +10,12 @@ import pytest
 from fleetapp.bench.prompts import PROMPTS
 from fleetapp.engine.inprocess import InProcessPipeline, Prompt
 from fleetapp.engine.reference import Reference
+from fleetapp.engine.worker import Worker
 from fleetapp.types import SamplingParams
+from fleetapp.wire.activations import widened
+from fleetapp.wire.frames import Open, Segment, Step
 from tests.support.sample_model import MODEL
-from tests.support.stages import encode, library, pipeline
+from tests.support.stages import encode, executors, library, pipeline
 
 pytestmark = pytest.mark.model
 
@@ -86,6 +89,40 @@ def test_prefill_in_chunks_among_decodes_changes_nothing() -> None:
     results = pipe.generate_batch([Prompt(ids(k), SEEDED) for k in kinds], 12, ignore_eos=True)
     for kind, result in zip(kinds, results, strict=True):
         assert result.tokens == whole(kind, SEEDED, 12)
+
+
+def test_under_fast_a_split_computes_the_very_same_numbers() -> None:
+    """Other batches round differently under fast; another split does not."""
+    prompt = np.array(ids("reasoning"), np.int64)
+    logits = []
+    for stages in (1, 3):
+        pipe = InProcessPipeline(executors(stages, precision="fast"))
+        for executor in pipe.executors:
+            executor.open(0, 1)
+        rows = [pipe.forward((Segment(0, 1, 0, len(prompt), True),), prompt).copy()]
+        for position in range(len(prompt), len(prompt) + 4):
+            token = rows[-1].argmax(axis=1)
+            rows.append(pipe.forward((Segment(0, 1, position, 1, True),), token).copy())
+        logits.append(np.concatenate(rows))
+    assert np.array_equal(*logits)
+
+
+def test_what_a_fast_stage_sends_is_what_it_computed() -> None:
+    assert executors(3)[0].info.activations == "f32"
+    first = executors(3, precision="fast")[0]
+    if first.info.activations == "f32":
+        pytest.skip("this CPU computes in f32 under fast too")
+    worker = Worker(first, device_id="d", fast=True)
+    worker.reset(1, 0)
+    worker.open(Open(1, 0, 1, GREEDY))
+    prompt = np.array(ids("chat"), np.int64)
+    segments = (Segment(0, 1, 0, len(prompt), True),)
+    outcome = worker.step(1, segments, prompt)
+    assert isinstance(outcome.frame, Step)
+    assert outcome.payload is not None
+    assert outcome.frame.dtype == first.info.activations
+    sent = widened(outcome.payload, outcome.frame.dtype)
+    assert np.array_equal(sent, first.forward(segments, prompt))
 
 
 @pytest.mark.slow
