@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True):
     frame_tokens: int = 256
     waiting: int = 512
     keep_blocks: int | None = None
-    """Blocks that only ended sequences hold; None is half of all, 0 keeps nothing."""
+    """Blocks that only ended sequences hold; None is three quarters of all, 0 keeps nothing."""
     keep_sequences: int = 128
     spill_blocks: int = 0
     """Room for ended sequences outside the cache, in blocks."""
@@ -40,4 +40,4 @@ class Limits(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> int:
         """Blocks that only ended sequences may hold."""
-        return self.kv_blocks // 2 if self.keep_blocks is None else self.keep_blocks
+        return self.kv_blocks * 3 // 4 if self.keep_blocks is None else self.keep_blocks

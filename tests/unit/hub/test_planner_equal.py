@@ -17,12 +17,16 @@ def node(name: str, memory: int = PLENTY) -> NodeBudget:
     return NodeBudget(DeviceId(name), name, memory)
 
 
-def model(layers: list[int], embedding: int = 0, head: int = 0, kv: int = 0) -> ModelCost:
-    return ModelCost(tuple(layers), embedding, head, kv)
+def model(
+    layers: list[int], embedding: int = 0, head: int = 0, kv: int = 0, start: int = 0
+) -> ModelCost:
+    return ModelCost(tuple(layers), embedding, head, kv, start)
 
 
 def slowest(cuts: tuple[int, ...], cost: ModelCost) -> float:
-    sums = [sum(cost.layer_bytes[a:b]) for a, b in itertools.pairwise(cuts)]
+    sums = [
+        sum(cost.layer_bytes[a:b]) + (b - a) * cost.layer_start for a, b in itertools.pairwise(cuts)
+    ]
     sums[-1] += cost.head_bytes
     return max(sums)
 
@@ -47,11 +51,12 @@ def brute_force(nodes: list[NodeBudget], cost: ModelCost) -> float:
     embedding=st.integers(0, 50),
     head=st.integers(0, 150),
     kv=st.integers(0, 20),
+    start=st.integers(0, 60),
 )
 def test_no_partition_is_better(
-    layers: list[int], memories: list[int], embedding: int, head: int, kv: int
+    layers: list[int], memories: list[int], embedding: int, head: int, kv: int, start: int
 ) -> None:
-    cost = model(layers, embedding, head, kv)
+    cost = model(layers, embedding, head, kv, start)
     nodes = [node(f"n{i}", STAGE_OVERHEAD + m) for i, m in enumerate(memories)]
     best = brute_force(nodes, cost) if len(nodes) <= len(layers) else float("inf")
     if best == float("inf"):
@@ -69,6 +74,15 @@ def test_no_partition_is_better(
 def test_the_last_stage_gets_fewer_layers_because_it_has_the_head() -> None:
     plan = partition([node("a"), node("b")], model([10] * 10, head=40))
     assert [len(s.layers) for s in plan.stages] == [7, 3]
+
+
+def test_small_layers_count_for_more_than_their_bytes() -> None:
+    # The sample model: four bits a weight in its layers, a large vocabulary at eight bits.
+    layers, head = [2_050_000] * 30, 30_000_000
+    plan = partition([node("a"), node("b")], ModelCost(tuple(layers), 0, head, 0))
+    assert [len(s.layers) for s in plan.stages] == [18, 12]
+    plan = partition([node("a"), node("b")], model(layers, head=head))
+    assert [len(s.layers) for s in plan.stages] == [22, 8]
 
 
 def test_a_small_pc_gets_less() -> None:
