@@ -162,8 +162,8 @@ def _table(console: Console, result: Result) -> None:
     )
     if result.precision == "fast" and len(result.nodes) > 1:
         console.print(
-            "[dim]Under fast, hidden states travel as 16-bit floats, rounded once per hop; "
-            "--precision exact sends them untouched.[/dim]"
+            "[dim]Under fast, hidden states travel in the device's own 16-bit type (f16 on a CPU "
+            "without one); --precision exact computes and sends f32.[/dim]"
         )
 
 

@@ -157,6 +157,16 @@ def _follow(
 ) -> bytes | None:
     """Return the result, raise the job's error, or return None when stdout ended without."""
     heard, size = time.monotonic(), 0
+
+    def look() -> bool:
+        """Tell how far the files have grown; False if they have not."""
+        nonlocal size
+        if watch is None or (grown := _size(watch.folder)) == size:
+            return False
+        size = grown
+        progress(Progress(watch.phase, min(size, watch.total), watch.total))
+        return True
+
     while True:
         now = time.monotonic()
         if now > min(end, heard + silence):
@@ -164,9 +174,8 @@ def _follow(
         try:
             raw = lines.get(timeout=_LOOK)
         except Empty:
-            if watch is not None and (grown := _size(watch.folder)) != size:
-                heard, size = now, grown
-                progress(Progress(watch.phase, min(size, watch.total), watch.total))
+            if look():
+                heard = now
             continue
         if raw is None:
             return None
@@ -180,6 +189,7 @@ def _follow(
         elif line.error is not None:
             raise from_code(*line.error)
         elif line.result:
+            look()  # a short job may end between two looks
             return bytes(line.result)
 
 
