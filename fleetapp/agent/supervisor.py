@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 from fleetapp.engine import pipe, pipe_io
 from fleetapp.errors import FleetError, RunnerFailed, from_code
+from fleetapp.platform import current
 from fleetapp.types import Usage
 
 log = logging.getLogger("fleetapp.agent.supervisor")
@@ -84,6 +86,7 @@ class RunnerProcess:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 creationflags=flags,
+                env=current().runner_environment(os.environ),
             )
         except OSError as exc:
             self.exited.set()

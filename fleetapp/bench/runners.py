@@ -91,7 +91,7 @@ class RunnerClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(env),
+            env=current().runner_environment(environment(env)),
         )
         if core is not None:
             # It waits for its first message before it loads native code.

@@ -72,6 +72,14 @@ class Platform(Protocol):
         """Let everything else on this PC go first, from now on, for this process."""
         ...
 
+    def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Environment for a process that computes, made from another one.
+
+        Where the system can, it gives such a process large pages: reading all weights for every
+        token is what decoding is.
+        """
+        ...
+
     def policy(self, scope: PolicyScope) -> Policy:
         """What an administrator has laid down.
 

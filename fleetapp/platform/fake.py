@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +56,9 @@ class FakePlatform:
 
     def lower_priority(self) -> None:
         self.lowered = True
+
+    def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        return dict(base)
 
     def policy(self, scope: PolicyScope) -> Policy:
         return Policy(f"fake {scope} policy", dict(self.policies.get(scope, {})))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform as host
+from collections.abc import Mapping
 from pathlib import Path
 
 from fleetapp.errors import BadSetting
@@ -14,6 +15,9 @@ from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 
 POLICY_FOLDER = Path("/etc/fleetapp")
+
+
+_HUGE_PAGES = "glibc.malloc.hugetlb"
 
 
 class LinuxPlatform:
@@ -72,6 +76,14 @@ class LinuxPlatform:
 
     def lower_priority(self) -> None:
         common.lower_priority()
+
+    def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        # glibc 2.35 and later; others ignore it. With 4 KiB pages a decode step misses the
+        # processor's table of pages some ten thousand times.
+        tunables = [t for t in base.get("GLIBC_TUNABLES", "").split(":") if t]
+        if not any(t.startswith(_HUGE_PAGES) for t in tunables):
+            tunables.append(f"{_HUGE_PAGES}=1")
+        return {**base, "GLIBC_TUNABLES": ":".join(tunables)}
 
     def policy(self, scope: PolicyScope) -> Policy:
         if scope == "machine":

@@ -18,6 +18,7 @@ assert sys.platform == "win32", "fleetapp.platform.windows is imported by window
 
 import ctypes
 import winreg
+from collections.abc import Mapping
 from ctypes import wintypes
 from pathlib import Path
 
@@ -108,6 +109,9 @@ class WindowsPlatform:
 
     def lower_priority(self) -> None:
         common.lower_priority()
+
+    def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        return dict(base)  # large pages need a right that users do not have here
 
     def policy(self, scope: PolicyScope) -> Policy:
         root = winreg.HKEY_LOCAL_MACHINE if scope == "machine" else winreg.HKEY_CURRENT_USER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import logging
@@ -24,6 +25,8 @@ from fleetapp.wire.frames import ActivationType
 log = logging.getLogger(__name__)
 
 KERNELS_KEPT: Final = 256
+_WORTH_LARGE_PAGES: Final = 4 << 20
+"""Bytes of one layer's keys or values."""
 _DRIVER_PROPERTIES: Final = ("GPU_DRIVER_VERSION", "NPU_DRIVER_VERSION", "DEVICE_ARCHITECTURE")
 
 
@@ -92,7 +95,7 @@ def zeroed(device: str, element: ov.Type, shape: list[int]) -> ov.Tensor | ov.Re
     Zeroed because attention kernels read whole blocks and mask afterwards, and no weight of zero
     makes a NaN harmless. On a CPU the pages come zeroed from the operating system and become
     resident when a block is first written: an idle node holds no memory for answers it is not
-    giving.
+    giving (where the system has large pages, resident in pieces of 2 MiB).
 
     Raises:
         NoCapacity: not enough memory.
@@ -151,7 +154,13 @@ def _pages(size: int) -> mmap.mmap:
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     # Shared is the default here, and a shared page is slower to reach.
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size >= _WORTH_LARGE_PAGES and hasattr(mmap, "MADV_HUGEPAGE"):
+        # Attention reads a few kilobytes here and there: with small pages each is a miss in the
+        # processor's table of pages. A system without large pages says so; that is no error.
+        with contextlib.suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
 
 
 def _property(device: str, name: str) -> str:

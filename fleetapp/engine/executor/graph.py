@@ -12,7 +12,10 @@ from openvino import opset13 as opset
 from openvino._offline_transformations import paged_attention_transformation
 
 from fleetapp.engine.executor.device import core
+from fleetapp.engine.executor.flatten import flatten_tokens
 from fleetapp.engine.executor.fusion import join_projections
+from fleetapp.engine.executor.rotary import join_rotations
+from fleetapp.engine.executor.symmetric import make_symmetric
 from fleetapp.errors import CorruptModel, Unsupported
 from fleetapp.wire.frames import ActivationType
 
@@ -66,7 +69,10 @@ def read_paged(path: Path, *, last: bool, hidden: int, activations: ActivationTy
     _fix_width(model, hidden)
     if not last:
         _give_as(model, activations)
+    make_symmetric(model)
     join_projections(model)
+    flatten_tokens(model)
+    join_rotations(model)
     rows_chosen = last and _choose_rows(model)
     if last and not rows_chosen:
         log.info("no LM head found at the end of %s: logits are computed for every row", path)
