@@ -21,6 +21,7 @@ from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.neighbours import after, name_of_next, next_stage
 from fleetapp.engine.orders import Opened, to_frame
 from fleetapp.engine.pace import Pace
+from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.requests import Requests, broken_by
 from fleetapp.engine.scheduler import Frame, Limits, Scheduler
@@ -115,7 +116,7 @@ class Head:
         transport: Transport,
         text: TextHost,
         submit: Callable[[int, pipe.Generate], None],
-        out: Callable[[pipe.FromRunner], None],
+        out: Outlet,
         *,
         eos: frozenset[int],
         step_deadline: float,

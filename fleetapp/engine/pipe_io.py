@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -89,6 +89,14 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+class Outlet(Protocol):
+    """Takes messages for the agent; several at once where they come together."""
+
+    def __call__(self, *messages: FromRunner) -> None:
+        """Write them, in order."""
+        ...
+
+
 class PipeWriter:
     """The runner's side of writing: whole messages, from any thread.
 
@@ -100,9 +108,9 @@ class PipeWriter:
         self._stream = stream
         self._lock = threading.Lock()
 
-    def __call__(self, message: FromRunner) -> None:
-        """Write and flush one message."""
-        data = pack(message)
+    def __call__(self, *messages: FromRunner) -> None:
+        """Write and flush messages, in one go: each flush wakes whoever reads."""
+        data = b"".join([pack(message) for message in messages])
         with self._lock:
             self._stream.write(data)
             self._stream.flush()

@@ -12,6 +12,7 @@ from fleetapp.engine import pipe
 from fleetapp.engine.answer import Answer, answer_budget, check_history, check_sampling, refusal
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.logprobs import Reporter
+from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.scheduler import Completion, Opened, Scheduler
 from fleetapp.engine.steplog import Ended
@@ -50,7 +51,7 @@ class Requests:
         self,
         text: TextHost,
         submit: Callable[[int, pipe.Generate], None],
-        out: Callable[[pipe.FromRunner], None],
+        out: Outlet,
         *,
         eos: frozenset[int],
         speculator: Speculator,
@@ -195,7 +196,7 @@ class Requests:
             elif answer.tokens >= answer.budget:
                 self._end(answer, "length")
             elif sampling.stop:
-                self._say(answer)
+                self._say_or_stop(answer)
             else:
                 self._talkative[chosen.request_id] = answer
         for request_id in completion.lost:
@@ -204,18 +205,20 @@ class Requests:
     def say(self) -> None:
         """Send the text of tokens taken since the last call."""
         talkative, self._talkative = self._talkative, {}
-        for request_id, answer in talkative.items():
-            if self._answers.get(request_id) is answer:
-                self._say(answer)
+        deltas = [
+            delta
+            for request_id, answer in talkative.items()
+            if self._answers.get(request_id) is answer and (delta := answer.say()) is not None
+        ]
+        if deltas:
+            self._out(*deltas)
 
-    def _say(self, answer: Answer) -> None:
-        delta = answer.say()
-        if answer.stops.stopped:
-            if delta is not None:
-                self._out(delta)
-            self._end(answer, "stop")
-        elif delta is not None:
+    def _say_or_stop(self, answer: Answer) -> None:
+        """For answers that a stop string may end: it is looked for at every token."""
+        if (delta := answer.say()) is not None:
             self._out(delta)
+        if answer.stops.stopped:
+            self._end(answer, "stop")
 
     def _end(self, answer: Answer, reason: FinishReason, error: FleetError | None = None) -> None:
         """Exactly once per request: forget it, give its slot back, say the rest and Finished."""

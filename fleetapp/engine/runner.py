@@ -28,7 +28,7 @@ from fleetapp.engine.executor.spilled import Spilled
 from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.neighbours import Self
-from fleetapp.engine.pipe_io import PipeWriter, read_message
+from fleetapp.engine.pipe_io import Outlet, PipeWriter, read_message
 from fleetapp.engine.prompts import Prepared, Prompts, TextHost
 from fleetapp.engine.ring import Ring, Security
 from fleetapp.engine.stage import Stage
@@ -154,7 +154,7 @@ class Runner:
     def __init__(
         self,
         read: Callable[[], pipe.ToRunner | None],
-        write: Callable[[pipe.FromRunner], None],
+        write: Outlet,
         loader: Loader,
         die: Callable[[int], None],
     ) -> None:
@@ -188,9 +188,9 @@ class Runner:
             self._die(EXIT_PIPE_BROKEN)
         self._die(0)
 
-    def _say(self, message: pipe.FromRunner) -> None:
+    def _say(self, *messages: pipe.FromRunner) -> None:
         try:
-            self._write(message)
+            self._write(*messages)
         except OSError as exc:
             log.warning("the agent is gone: %s", exc)
             self._die(EXIT_PIPE_BROKEN)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from fleetapp.engine import pipe
 from fleetapp.engine.neighbours import after, next_stage
+from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared
 from fleetapp.engine.stats import runner_stats
 from fleetapp.engine.transport import (
@@ -40,7 +40,7 @@ class Stage:
         self,
         worker: Worker,
         transport: Transport,
-        out: Callable[[pipe.FromRunner], None],
+        out: Outlet,
         *,
         device_id: str,
     ) -> None:

@@ -24,7 +24,7 @@ from fleetapp.errors import (
     StaleFrame,
 )
 from fleetapp.types import Grammar
-from fleetapp.wire.activations import narrow
+from fleetapp.wire.activations import cut, narrow
 from fleetapp.wire.frames import (
     Activations,
     ActivationType,
@@ -266,6 +266,8 @@ class Worker:
         """
         if self._fast:
             own = self.executor.info.activations
+            if own == "bf16":
+                return own, cut(hidden)
             if own != "f32":
                 return own, narrow(hidden, own)
             half = narrow(hidden, "f16")

@@ -15,6 +15,7 @@ from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
+from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared, check_sampling, prompt_ids
 from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
@@ -28,6 +29,13 @@ from tests.support.fake_executor import EOS, VOCAB, FakeExecutor, split
 from tests.support.fake_text import VOCABULARY, ByteText
 
 GRAMMARS = GrammarHost(lambda: VOCABULARY, frozenset({EOS}), VOCAB)
+
+
+def _into(messages: list[pipe.FromRunner]) -> Outlet:
+    def out(*more: pipe.FromRunner) -> None:
+        messages.extend(more)
+
+    return out
 
 
 class Hop:
@@ -117,7 +125,7 @@ class FakeChain:
             self.transports[0],
             ByteText(),
             lambda ticket, request: self.jobs.append((ticket, request)),
-            self.sent.append,
+            _into(self.sent),
             eos=frozenset({EOS}),
             step_deadline=20.0,
             slots=slots,
@@ -127,7 +135,7 @@ class FakeChain:
         )
         self.nodes: list[Head | Stage] = [self.head]
         self.nodes += [
-            Stage(self.workers[i], self.transports[i], self.stage_sent[i].append, device_id=f"d{i}")
+            Stage(self.workers[i], self.transports[i], _into(self.stage_sent[i]), device_id=f"d{i}")
             for i in range(1, stages)
         ]
 

@@ -44,6 +44,13 @@ def test_bf16_rounds_to_nearest(x) -> None:
     assert (error <= np.abs(x[finite].astype(np.float64)) * 2.0**-8 + tiny).all()
 
 
+@given(hidden)
+def test_cutting_what_is_bf16_already_is_rounding_it(x) -> None:
+    once = activations.widen(step("bf16"), activations.narrow(x, "bf16").tobytes())
+    assert activations.cut(once).tobytes() == activations.narrow(once, "bf16").tobytes()
+    assert activations.cut(once[1:]).tobytes() == activations.narrow(once[1:], "bf16").tobytes()
+
+
 def test_negative_zero_keeps_its_sign() -> None:
     x = np.full((3, 4), -0.0, np.float32)
     for dtype in ("f32", "f16", "bf16"):
