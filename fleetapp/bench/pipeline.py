@@ -18,7 +18,7 @@ from typing import Any, Final
 from fleetapp.bench import common, rounds, timeline
 from fleetapp.bench.rounds import Case, Ids, Measured
 from fleetapp.bench.runners import RunnerRing
-from fleetapp.bench.workshop import Workshop, bounds, measured_layers
+from fleetapp.bench.workshop import Workshop, best_halves, bounds, measured_layers
 from fleetapp.engine.pipe import StepRecord
 from fleetapp.engine.trace import Fill, fill, trace_file
 from fleetapp.models.library import Library
@@ -70,7 +70,7 @@ def run(
         workshop = Workshop(library, model, manifest, Path(folder), precision, device)
         progress("measuring where to cut")
         layers = measured_layers(workshop)
-        two, three = bounds(2, layers), bounds(3, layers)
+        two, three = best_halves(workshop, layers), bounds(3, layers)
         found = _measure(workshop, two, effort, progress)
         progress("three stages, for the picture")
         records = _three(workshop, three)

@@ -48,6 +48,8 @@ class Answer:
     times: list[float] = field(default_factory=list)
     """Of each Delta."""
     finished: pipe.Finished | None = None
+    ended: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Nobody is woken for every token: that would take time from the processes measured."""
 
     @property
     def text(self) -> str:
@@ -161,7 +163,11 @@ class RunnerClient:
     def answer(self, request_id: str, seconds: float = 60.0) -> Answer:
         """Wait for the end of a request."""
         found = self.answers[request_id]
-        self.wait(lambda: found.finished, seconds)
+        until = time.monotonic() + seconds
+        while not found.ended.wait(_SLICE):
+            if time.monotonic() > until or not self._threads[0].is_alive():
+                break
+        self.wait(lambda: found.finished, 0)
         return found
 
     def stats(self) -> pipe.RunnerStats:
@@ -226,6 +232,7 @@ class RunnerClient:
             answer.times.append(time.perf_counter())
         else:
             answer.finished = message
+            answer.ended.set()
 
     def _read_stderr(self) -> None:
         assert self.process.stderr is not None
