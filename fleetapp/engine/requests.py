@@ -15,7 +15,7 @@ from fleetapp.engine.logprobs import Reporter
 from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared, TextHost
 from fleetapp.engine.scheduler import Completion, Opened, Scheduler
-from fleetapp.engine.steplog import Ended
+from fleetapp.engine.steplog import Ended, StepSums
 from fleetapp.engine.text import StopMatcher
 from fleetapp.errors import ChainBroken, FleetError, FleetUnavailable, NoCapacity, StaleFrame
 from fleetapp.types import FinishReason, SamplingParams
@@ -170,10 +170,11 @@ class Requests:
 
     def spent(self, record: pipe.StepRecord) -> None:
         """A step took its time; call it before ``completed``."""
+        cost = StepSums.of(record)
         for request_id in record.requests:
             answer = self._answers.get(request_id)
             if answer is not None:
-                answer.account.add(record)
+                answer.account.add(record, cost)
 
     def completed(self, completion: Completion) -> None:
         """Take the tokens of one frame; requests that reached their end do so now."""

@@ -63,6 +63,8 @@ class _InFlight:
     entries: Picks
     alive: set[int]
     """Slots of the segments that no stage has dropped."""
+    piece: bool
+    """It carries a piece of a prompt."""
 
 
 class Scheduler:
@@ -174,6 +176,7 @@ class Scheduler:
         if propose is not None:
             picks = with_drafts(picks, cost, propose, self.memory, self.limits.frame_tokens)
         self._step += 1
+        piece = any(seq.request_id in self._prefilling for seq, _ in picks)
         tokens: list[int] = []
         for seq, segment in picks:
             past = segment.past_len
@@ -185,7 +188,7 @@ class Scheduler:
                 self._prefilling.pop(seq.request_id, None)
         segments = tuple([segment for _, segment in picks])
         self.memory.launch(segments, [seq for seq, _ in picks])
-        self._in_flight[self._step] = _InFlight(picks, {s.slot for s in segments})
+        self._in_flight[self._step] = _InFlight(picks, {s.slot for s in segments}, piece)
         return Frame(self._step, segments, tuple(tokens))
 
     def complete(self, step: int, tokens: Iterable[SampledToken]) -> Completion:
@@ -367,7 +370,7 @@ class Scheduler:
         decoders = len(self._running) - len(self._prefilling)
         width = min(-(-decoders // limits.frames), -(-len(self._decoding) // spare))
         ready = [(seq, 1) for seq in self._decoding.values()]
-        if self._prefilling:
+        if self._prefilling and not (decoders and self._pieces_abound()):
             room = limits.frame_tokens - width
             room = min(room, self._chunk) if decoders else room
             ranked = sorted(self._prefilling.values(), key=self._waiting.rank)
@@ -384,6 +387,15 @@ class Scheduler:
             cost = self._try(seq, count, picks, cost)
             decodes += decode and len(picks) > before
         return picks, cost
+
+    def _pieces_abound(self) -> bool:
+        """Whether another piece of a prompt would be one too many for those who wait for a token.
+
+        Between two tokens of an answer all frames pass the slowest stage once. If each carried a
+        piece that would add up to more than the time of one piece at all stages together.
+        """
+        pieces_now = sum([frame.piece for frame in self._in_flight.values()])
+        return pieces_now >= max(1, self.limits.frames - 1)
 
     def _try(self, seq: Sequence, count: int, picks: Picks, cost: int) -> int:
         """Pick a segment if its blocks can be had; returns what all picks cost now."""

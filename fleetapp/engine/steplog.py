@@ -10,13 +10,27 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetapp.engine.pipe import ChainStats, StageTotals, StepRecord
 from fleetapp.wire.frames import Segment, StageTiming
 
 KEPT: Final = 4096
 """Records of the most recent steps that a trace can show; about 2 MB."""
+
+
+class StepSums(NamedTuple):
+    """What all stages together spent on a step, in microseconds: the same for all its answers."""
+
+    compute: int
+    host: int
+    wire: int
+
+    @classmethod
+    def of(cls, record: StepRecord) -> StepSums:
+        """Of this step."""
+        compute = sum([s.compute for s in record.stages])
+        return cls(compute, sum([s.host for s in record.stages]), record.wire)
 
 
 @dataclass(slots=True)
@@ -31,7 +45,7 @@ class Account:
     """Sequences in its steps, summed over the steps."""
     _until: int = 0
 
-    def add(self, record: StepRecord) -> None:
+    def add(self, record: StepRecord, cost: StepSums) -> None:
         """The answer was in this step; where its steps overlap an instant counts once."""
         self.steps += 1
         self.width += len(record.requests)
@@ -41,9 +55,9 @@ class Account:
         if fresh <= 0:
             return
         share = fresh / whole * 1e-6
-        self.compute += share * sum(s.compute for s in record.stages)
-        self.host += share * sum(s.host for s in record.stages)
-        self.wire += share * record.wire
+        self.compute += share * cost.compute
+        self.host += share * cost.host
+        self.wire += share * cost.wire
 
 
 @dataclass(slots=True)

@@ -20,8 +20,9 @@ from fleetapp.engine.drafting.costs import StepCost, width_class
 
 MOST: Final = 10
 """Drafts that one sequence carries at most."""
-MARGIN: Final = 0.01
-"""Gain that is expected at least before anything is drafted."""
+MARGIN: Final = 0.03
+"""Gain that is expected at least before anything is drafted: the best of many estimates is more
+often too high than too low, and drafting has costs of its own at the head."""
 PROBE_SHARE: Final = 0.005
 """Part of the time that may be spent on drafts of which no gain is expected, to learn."""
 _CREDIT_FRAMES: Final = 400
@@ -61,14 +62,28 @@ class _Flying:
     plain: bool
 
 
+class _Costs:
+    """Seconds by drafts that are added to a frame; each is looked up when it is first asked for."""
+
+    def __init__(self, cost: StepCost, tokens: int, sequences: int) -> None:
+        self._cost, self._tokens, self._sequences = cost, tokens, sequences
+        self._known: list[float] = []
+
+    def __getitem__(self, extra: int) -> float:
+        known = self._known
+        while len(known) <= extra:
+            known.append(self._cost.estimate(self._tokens + len(known), self._sequences))
+        return known[extra]
+
+
 @dataclass
 class _Frame:
     """What is known of a frame to be: costs by extra tokens, and what flies beside it."""
 
     answers: float
-    latency: list[float]
-    head: list[float]
-    rest: list[float]
+    latency: _Costs
+    head: _Costs
+    rest: _Costs
     others_latency: float
     others_head: float
     others_rest: float
@@ -123,7 +138,10 @@ class _Field:
             drafting = self.seconds(rounds) if rounds else 0.0
             picked, steps = self._order(rounds)
             gain, rate, extra = 0.0, best.rate, 0
+            everything = -sum([less for less, _ in steps])
             for n, (less, _) in enumerate(steps, 1):
+                if frame.rate(n, drafting, everything) <= rate:
+                    break  # a wider frame is no faster: what all could add comes too late
                 gain -= less
                 if (now := frame.rate(n, drafting, gain)) > rate:
                     rate, extra = now, n
@@ -293,7 +311,7 @@ class Controller:
         last = self._plain.get(_kind(tokens, sequences))
         if widest < 1 or last is None:
             return nothing
-        frame = self._frame(tokens, sequences, float(answers), widest)
+        frame = self._frame(tokens, sequences, float(answers))
         gains = [
             [self._acceptance(key, o.grade, o.belief).gains(min(o.most, MOST)) for o in some]
             for key, some in offers
@@ -319,14 +337,13 @@ class Controller:
             return trial.counts
         return nothing if trial is best else best.counts
 
-    def _frame(self, tokens: int, sequences: int, answers: float, widest: int) -> _Frame:
-        widths = range(tokens, tokens + widest + 1)
+    def _frame(self, tokens: int, sequences: int, answers: float) -> _Frame:
         flying = self._flying.values()
         return _Frame(
             answers=answers,
-            latency=[self._latency.estimate(n, sequences) for n in widths],
-            head=[self._head.estimate(n, sequences) for n in widths],
-            rest=[self._rest.estimate(n, sequences) for n in widths],
+            latency=_Costs(self._latency, tokens, sequences),
+            head=_Costs(self._head, tokens, sequences),
+            rest=_Costs(self._rest, tokens, sequences),
             others_latency=max(
                 (self._latency.estimate(f.tokens, f.sequences) for f in flying), default=0.0
             ),

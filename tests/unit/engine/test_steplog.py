@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetapp.engine.pipe import StepRecord
-from fleetapp.engine.steplog import KEPT, Account, Ended, StepLog
+from fleetapp.engine.steplog import KEPT, Account, Ended, StepLog, StepSums
 from fleetapp.wire.frames import Segment, StageTiming
 
 
@@ -87,7 +87,8 @@ def test_an_answer_is_never_charged_more_than_the_time_that_passed(
     found.sort(key=lambda f: f[0] + f[1])
     for number, (at, long, computes) in enumerate(found):
         stages = tuple(StageTiming(0, 0, min(c, long // len(computes)), 0) for c in computes)
-        account.add(StepRecord(1, number, at, at + long, 0, ("a",), (1,), stages))
+        record = StepRecord(1, number, at, at + long, 0, ("a",), (1,), stages)
+        account.add(record, StepSums.of(record))
     instants = {t for at, long, _ in found for t in range(at, at + long)}
     assert account.compute + account.wire + account.host <= len(instants) * 1e-6 + 1e-9
     assert account.steps == len(found)
