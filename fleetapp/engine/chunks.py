@@ -32,7 +32,8 @@ def pieces(ranked: Seq[Sequence], room: int, most: int, stages: int) -> list[tup
     """Pieces for one frame, together at most ``room`` positions, each at most ``most``.
 
     The first in rank gets at least half, so that it is never held up; then the shortest go
-    first, so that a short question need not wait for a long text.
+    first, so that a short question need not wait for a long text. ``stages``: as many as pieces
+    may fill at once.
     """
     first, others = ranked[0], sorted(ranked[1:], key=lambda seq: seq.missing)
     wanted = chunk(first.missing, min(most, room), stages)

@@ -374,7 +374,8 @@ class Scheduler:
             room = limits.frame_tokens - width
             room = min(room, self._chunk) if decoders else room
             ranked = sorted(self._prefilling.values(), key=self._waiting.rank)
-            ready += pieces(ranked, room, limits.frame_tokens, limits.frames)
+            at_once = self._most_pieces() if decoders else limits.frames
+            ready += pieces(ranked, room, limits.frame_tokens, at_once)
         if self.memory.free < 2 * len(self._running) + limits.blocks(limits.frame_tokens):
             ready.sort(key=lambda pair: self._waiting.rank(pair[0]))  # blocks are short
         picks: Picks = []
@@ -395,7 +396,10 @@ class Scheduler:
         piece that would add up to more than the time of one piece at all stages together.
         """
         pieces_now = sum([frame.piece for frame in self._in_flight.values()])
-        return pieces_now >= max(1, self.limits.frames - 1)
+        return pieces_now >= self._most_pieces()
+
+    def _most_pieces(self) -> int:
+        return max(1, self.limits.frames - 1)
 
     def _try(self, seq: Sequence, count: int, picks: Picks, cost: int) -> int:
         """Pick a segment if its blocks can be had; returns what all picks cost now."""
