@@ -97,6 +97,8 @@ def _head(found: Page, head: RunnerStats, labels: Labels) -> None:
     found.add("cache_blocks", "gauge", "Cache blocks of the head.", head.blocks, **labels)
     free = head.free_blocks
     found.add("cache_blocks_free", "gauge", "Those that nobody holds.", free, **labels)
+    kept = head.kept_blocks
+    found.add("cache_blocks_kept", "gauge", "Those of ended requests, to build on.", kept, **labels)
     found.add("head_resident_bytes", "gauge", "Memory of the head's process.", head.rss, **labels)
 
 

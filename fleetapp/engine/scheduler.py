@@ -30,7 +30,7 @@ from fleetapp.engine.batch import (
     fits,
     with_drafts,
 )
-from fleetapp.engine.chunks import CHUNK_STEP, pieces
+from fleetapp.engine.chunks import CHUNK_STEP, chunk, pieces
 from fleetapp.engine.limits import Limits
 from fleetapp.engine.memory import Memory
 from fleetapp.engine.orders import Closed, Dropped, Kept, Opened, Order, Spilled
@@ -63,8 +63,8 @@ class _InFlight:
     entries: Picks
     alive: set[int]
     """Slots of the segments that no stage has dropped."""
-    piece: bool
-    """It carries a piece of a prompt."""
+    prompt: int
+    """Positions of prompts in it."""
 
 
 class Scheduler:
@@ -176,7 +176,7 @@ class Scheduler:
         if propose is not None:
             picks = with_drafts(picks, cost, propose, self.memory, self.limits.frame_tokens)
         self._step += 1
-        piece = any(seq.request_id in self._prefilling for seq, _ in picks)
+        prompt = sum([s.count for seq, s in picks if seq.request_id in self._prefilling])
         tokens: list[int] = []
         for seq, segment in picks:
             past = segment.past_len
@@ -188,7 +188,7 @@ class Scheduler:
                 self._prefilling.pop(seq.request_id, None)
         segments = tuple([segment for _, segment in picks])
         self.memory.launch(segments, [seq for seq, _ in picks])
-        self._in_flight[self._step] = _InFlight(picks, {s.slot for s in segments}, piece)
+        self._in_flight[self._step] = _InFlight(picks, {s.slot for s in segments}, prompt)
         return Frame(self._step, segments, tuple(tokens))
 
     def complete(self, step: int, tokens: Iterable[SampledToken]) -> Completion:
@@ -370,12 +370,8 @@ class Scheduler:
         decoders = len(self._running) - len(self._prefilling)
         width = min(-(-decoders // limits.frames), -(-len(self._decoding) // spare))
         ready = [(seq, 1) for seq in self._decoding.values()]
-        if self._prefilling and not (decoders and self._pieces_abound()):
-            room = limits.frame_tokens - width
-            room = min(room, self._chunk) if decoders else room
-            ranked = sorted(self._prefilling.values(), key=self._waiting.rank)
-            at_once = self._most_pieces() if decoders else limits.frames
-            ready += pieces(ranked, room, limits.frame_tokens, at_once)
+        if self._prefilling:
+            ready += self._pieces(limits.frame_tokens - width, decoding=decoders > 0)
         if self.memory.free < 2 * len(self._running) + limits.blocks(limits.frame_tokens):
             ready.sort(key=lambda pair: self._waiting.rank(pair[0]))  # blocks are short
         picks: Picks = []
@@ -389,17 +385,27 @@ class Scheduler:
             decodes += decode and len(picks) > before
         return picks, cost
 
-    def _pieces_abound(self) -> bool:
-        """Whether another piece of a prompt would be one too many for those who wait for a token.
+    def _pieces(self, room: int, *, decoding: bool) -> list[tuple[Sequence, int]]:
+        """Pieces of prompts for the next frame.
 
-        Between two tokens of an answer all frames pass the slowest stage once. If each carried a
-        piece that would add up to more than the time of one piece at all stages together.
+        Between two tokens of an answer all frames pass the slowest stage once. While somebody
+        waits for a next token the pieces in all of them together are no more than one piece may
+        be, so that they take no longer than that piece does at all stages. A crowd of short
+        prompts is divided among frames like one long prompt: along a ring that fills all stages.
         """
-        pieces_now = sum([frame.piece for frame in self._in_flight.values()])
-        return pieces_now >= self._most_pieces()
-
-    def _most_pieces(self) -> int:
-        return max(1, self.limits.frames - 1)
+        ranked = sorted(self._prefilling.values(), key=self._waiting.rank)
+        missing = [seq.missing for seq in ranked]
+        frames, most = self.limits.frames, room
+        least = min(CHUNK_STEP, room, *missing)
+        if decoding:
+            room = min(room, self._chunk - sum([f.prompt for f in self._in_flight.values()]))
+            frames = max(1, frames - 1)
+            most = max(CHUNK_STEP, self._chunk // frames)
+        if sum(missing) <= self._chunk or not decoding:
+            room = min(room, chunk(sum(missing), max(room, 1), self.limits.frames))
+        if room < least:
+            return []
+        return pieces(ranked, room, most, frames)
 
     def _try(self, seq: Sequence, count: int, picks: Picks, cost: int) -> int:
         """Pick a segment if its blocks can be had; returns what all picks cost now."""

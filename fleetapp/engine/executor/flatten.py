@@ -19,6 +19,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from fleetapp.engine.executor.nodes import constant, numbers
+
 _UNARY: Final = frozenset(
     {"Convert", "Swish", "Sigmoid", "Gelu", "Relu", "Tanh", "Sqrt", "Negative", "Exp", "HSwish"}
 )
@@ -100,14 +102,14 @@ class _Plan:
         if kind in _BINARY:
             for i in range(2):
                 if i not in flat:
-                    self._constant(node.input(i))
+                    self._operand(node.input(i))
             return
         known = kind in _UNARY
         reduces = kind in _REDUCE and node.get_attributes().get("keep_dims")
         if reduces or kind == "VariadicSplit":
             known = self._last_axis(node.input(1))
         elif kind == "Gather":
-            known = _numbers(node.input_value(2)) == [0]
+            known = numbers(node.input_value(2)) == [0]
         elif kind == "MatMul":
             weights = node.input_value(1).get_partial_shape()
             ranked = weights.rank.is_static and len(weights) == 2
@@ -123,7 +125,7 @@ class _Plan:
         name = source.get_names() & {"input_ids", "inputs_embeds"}
         if not name or source.get_node().get_type_name() != "Parameter":
             return
-        if _numbers(node.input_value(1)) != [1]:
+        if numbers(node.input_value(1)) != [1]:
             raise _UnknownError
         users = [
             user
@@ -147,13 +149,13 @@ class _Plan:
         if node.get_type_name() != "Gather" or user.get_index() != 1:
             raise _UnknownError
         table = node.input_value(0).get_partial_shape()
-        if table.rank.is_dynamic or len(table) != 2 or _numbers(node.input_value(2)) != [0]:
+        if table.rank.is_dynamic or len(table) != 2 or numbers(node.input_value(2)) != [0]:
             raise _UnknownError
         self._flat.add(_key(node.output(0)))
 
     def _reshape(self, node: ov.Node, flat: list[int]) -> None:
         """``[tokens, 1, n]`` into heads, or straight back if nothing happens to the heads."""
-        target = _numbers(node.input_value(1))
+        target = numbers(node.input_value(1))
         if flat != [0] or target is None or len(target) != 4:
             raise _UnknownError
         _, second, heads, size = target
@@ -167,11 +169,11 @@ class _Plan:
         if end is not None:
             self._replaced.append((end.output(0), node.input_value(0)))
 
-    def _constant(self, port: ov.Input) -> None:
+    def _operand(self, port: ov.Input) -> None:
         """An operand of all tokens: its leading dimensions of one must not add any."""
         value = port.get_source_output()
         shape = value.get_partial_shape()
-        if not _constant(value.get_node()) or shape.is_dynamic:
+        if not constant(value.get_node()) or shape.is_dynamic:
             raise _UnknownError
         whole = list(value.get_node().get_output_shape(value.get_index()))
         if len(whole) <= 2:
@@ -182,7 +184,7 @@ class _Plan:
         self.starts.append((port, flat.output(0)))
 
     def _last_axis(self, port: ov.Input) -> bool:
-        if _numbers(port.get_source_output()) not in ([-1], [2]):
+        if numbers(port.get_source_output()) not in ([-1], [2]):
             return False
         scalar = port.get_partial_shape().rank.get_length() == 0
         self._constants.append((port, np.array(-1 if scalar else [-1], np.int64)))
@@ -210,39 +212,25 @@ def _back_to_rows(node: ov.Node) -> ov.Node | None:
             return None
         user = users[0].get_node()
         if user.get_type_name() == "Transpose":
-            if _numbers(user.input_value(1)) != _SWAP:
+            if numbers(user.input_value(1)) != _SWAP:
                 return None
             swaps += 1
             value = user.output(0)
             continue
         if user.get_type_name() != "Reshape" or swaps % 2:
             return None
-        return user if _numbers(user.input_value(1)) == [0, -1] else None
+        return user if numbers(user.input_value(1)) == [0, -1] else None
 
 
 def _unswapped(value: ov.Output) -> ov.Output | None:
     """Before an even number of exchanges of the two middle dimensions."""
     swaps = 0
     while value.get_node().get_type_name() == "Transpose":
-        if _numbers(value.get_node().input_value(1)) != _SWAP:
+        if numbers(value.get_node().input_value(1)) != _SWAP:
             return None
         value = value.get_node().input_value(0)
         swaps += 1
     return None if swaps % 2 else value
-
-
-def _numbers(value: ov.Output) -> list[int] | None:
-    node = value.get_node()
-    if node.get_type_name() != "Constant":
-        return None
-    return [int(v) for v in np.ravel(node.get_data())]
-
-
-def _constant(node: ov.Node) -> bool:
-    if node.get_type_name() == "Constant":
-        return True
-    sources = [v.get_node() for v in node.input_values()]
-    return bool(sources) and all(_constant(s) for s in sources)
 
 
 def _key(value: ov.Output) -> tuple[str, int]:

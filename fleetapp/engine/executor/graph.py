@@ -14,6 +14,7 @@ from openvino._offline_transformations import paged_attention_transformation
 from fleetapp.engine.executor.device import core
 from fleetapp.engine.executor.flatten import flatten_tokens
 from fleetapp.engine.executor.fusion import join_projections
+from fleetapp.engine.executor.nodes import constant
 from fleetapp.engine.executor.rotary import join_rotations
 from fleetapp.engine.executor.symmetric import make_symmetric
 from fleetapp.errors import CorruptModel, Unsupported
@@ -143,7 +144,7 @@ def _lm_head(model: ov.Model) -> ov.Node | None:
         return None
     node = model.get_results()[0].input_value(0).get_node()
     while node.get_type_name() in _ELEMENTWISE:
-        varying = [i for i in node.input_values() if not _constant(i.get_node())]
+        varying = [i for i in node.input_values() if not constant(i.get_node())]
         if len(varying) != 1:
             return None
         node = varying[0].get_node()
@@ -152,17 +153,9 @@ def _lm_head(model: ov.Model) -> ov.Node | None:
     activation = node.input_value(0)
     shape = activation.get_partial_shape()
     tokens_first = shape.rank.is_static and shape[0].is_dynamic and len(shape) in {2, 3}
-    if not tokens_first or not _constant(node.input_value(1).get_node()):
+    if not tokens_first or not constant(node.input_value(1).get_node()):
         return None
     return node
-
-
-def _constant(node: ov.Node) -> bool:
-    """True if nothing but constants feeds the node (weights and their decompression)."""
-    if node.get_type_name() == "Constant":
-        return True
-    sources = [v.get_node() for v in node.input_values()]
-    return bool(sources) and all(_constant(s) for s in sources)
 
 
 def _first_line(error: Exception) -> str:

@@ -13,6 +13,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from fleetapp.engine.executor.nodes import numbers
+
 _DEPTH: Final = 16
 """Operations from a projection to attention; a rotary embedding has about eight."""
 
@@ -32,7 +34,7 @@ def _join(attention: ov.Node) -> bool:
     """Lead the keys through the queries' operations."""
     bases: list[tuple[ov.Node, ov.Node]] = []
     rows = attention.input_value(0).get_node()
-    if rows.get_type_name() != "Reshape" or _numbers(rows.input_value(1)) != [0, -1]:
+    if rows.get_type_name() != "Reshape" or numbers(rows.input_value(1)) != [0, -1]:
         return False
     if not _alike(attention.input_value(0), attention.input_value(1), bases, _DEPTH):
         return False
@@ -44,14 +46,14 @@ def _join(attention: ov.Node) -> bool:
     if keys.input_value(0).get_index() != at + 1:
         return False
     source = queries.input_value(0).get_node()
-    lengths = _numbers(source.input_value(2)) or []
+    lengths = numbers(source.input_value(2)) or []
     widths = lengths[at : at + 2]
     together = opset.variadic_split(
         source.input_value(0),
         source.input_value(1),
         opset.constant([*lengths[:at], sum(widths), *lengths[at + 2 :]]),
     )
-    heads = _numbers(queries.input_value(1)) or []
+    heads = numbers(queries.input_value(1)) or []
     heads[2] = sum(widths) // heads[3]
     queries.input(0).replace_source_output(together.output(at))
     queries.input(1).replace_source_output(opset.constant(heads).output(0))
@@ -89,13 +91,13 @@ def _alike(
 def _is_base(node: ov.Node) -> bool:
     """``[.., heads, size]`` of one part of a split along the last axis."""
     source = node.input_value(0).get_node()
-    target = _numbers(node.input_value(1))
+    target = numbers(node.input_value(1))
     if source.get_type_name() != "VariadicSplit" or target is None or len(target) != 4:
         return False
     rank = len(source.input_value(0).get_partial_shape())
     return (
-        _numbers(source.input_value(1)) in ([-1], [rank - 1])
-        and _numbers(source.input_value(2)) is not None
+        numbers(source.input_value(1)) in ([-1], [rank - 1])
+        and numbers(source.input_value(2)) is not None
         and target[2] > 0
     )
 
@@ -110,10 +112,3 @@ def _same(a: ov.Node, b: ov.Node) -> bool:
         and a.get_element_type() == b.get_element_type()
         and np.array_equal(a.get_data(), b.get_data())
     )
-
-
-def _numbers(value: ov.Output) -> list[int] | None:
-    node = value.get_node()
-    if node.get_type_name() != "Constant":
-        return None
-    return [int(v) for v in np.ravel(node.get_data())]

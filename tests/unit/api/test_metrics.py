@@ -56,7 +56,9 @@ def report(*, head: bool = True) -> ChainReport:
         accepted=(6, 1),
     )
     counted = dict.fromkeys(RunnerStats.__struct_fields__, 7)
-    stats = RunnerStats(**{**counted, "free_blocks": 60, "blocks": 64, "chain": chain})
+    stats = RunnerStats(
+        **{**counted, "free_blocks": 60, "kept_blocks": 3, "blocks": 64, "chain": chain}
+    )
     return ChainReport(view, stats if head else None)
 
 
@@ -77,6 +79,7 @@ def test_every_chain_and_stage_is_counted() -> None:
     first, second = 'stage="0",node="DESK \\"1\\""', 'stage="1",node="José 測試\\\\"'
     assert found["fleetapp_nodes_online"] == 2
     assert found[f"fleetapp_cache_blocks_free{{{of}}}"] == 60
+    assert found[f"fleetapp_cache_blocks_kept{{{of}}}"] == 3
     assert found[f"fleetapp_chain_live{{{of}}}"] == 1
     assert found[f'fleetapp_requests{{{of},state="waiting"}}'] == 1
     assert found[f'fleetapp_finished_requests_total{{{of},outcome="finished"}}'] == 6

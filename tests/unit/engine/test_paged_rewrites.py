@@ -13,6 +13,7 @@ from openvino import opset13 as op
 from fleetapp.engine.executor import graph
 from fleetapp.engine.executor.device import core
 from fleetapp.engine.executor.flatten import flatten_tokens
+from fleetapp.engine.executor.nodes import constant
 from fleetapp.engine.executor.paged import load
 from fleetapp.engine.executor.rotary import join_rotations
 from fleetapp.engine.executor.symmetric import make_symmetric
@@ -120,7 +121,7 @@ def test_every_layer_of_the_sample_model_is_rewritten(layers, plain) -> None:
 
 
 def _of_weights(product: ov.Node) -> bool:
-    return graph._constant(product.input_value(1).get_node())
+    return constant(product.input_value(1).get_node())
 
 
 def test_norms_of_heads_keep_queries_and_keys_apart(tiny) -> None:

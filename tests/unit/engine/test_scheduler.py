@@ -306,6 +306,40 @@ def test_a_decode_shares_each_frame_with_one_piece_within_the_pace() -> None:
         assert [s.count for s in frame.segments] == [1, 64]
 
 
+@pytest.mark.parametrize("stages", [2, 3, 5])
+def test_pieces_between_two_tokens_of_an_answer_are_within_the_pace_together(stages: int) -> None:
+    scheduler = Scheduler(Limits(2000, 16, frames=stages))
+    scheduler.pace(96)
+    for name in "abcd":
+        scheduler.add(name, prompt(4, ord(name) * 1000), 400)
+    flying = [next_frame(scheduler)]
+    scheduler.complete(flying[0].step, answers(flying.pop(0)))
+    scheduler.add("long", prompt(1500, 10**6), 5)
+    left = 1500
+    for _ in range(400):
+        while (frame := scheduler.next_frame()) is not None:
+            flying.append(frame)
+        pieces = [s.count for f in flying for s in f.segments if s.count > 1]
+        assert sum(pieces) <= 96
+        first = flying.pop(0)
+        left -= sum(s.count for s in first.segments if s.count > 1)
+        scheduler.complete(first.step, answers(first))
+        if left <= 1:
+            return
+    raise AssertionError(f"{left} positions of the prompt were never computed")
+
+
+def test_a_crowd_of_short_prompts_is_divided_among_the_stages() -> None:
+    scheduler = Scheduler(Limits(1000, 16, frames=2))
+    for i in range(16):
+        scheduler.add(str(i), prompt(16, 1000 * i), 4)
+    frames = [next_frame(scheduler), next_frame(scheduler)]
+    assert scheduler.next_frame() is None
+    sizes = [len(f.tokens) for f in frames]
+    assert max(sizes) <= 64
+    assert min(sizes) >= 32
+
+
 def test_a_short_question_does_not_wait_for_a_long_text() -> None:
     scheduler = Scheduler(Limits(1000, 16, frames=1, frame_tokens=64))
     scheduler.add("long", prompt(700), 5)

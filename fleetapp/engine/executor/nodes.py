@@ -1,0 +1,22 @@
+"""Small questions about the nodes of a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino as ov
+
+
+def numbers(value: ov.Output) -> list[int] | None:
+    """What a constant says, flat; None for anything else."""
+    node = value.get_node()
+    if node.get_type_name() != "Constant":
+        return None
+    return [int(v) for v in np.ravel(node.get_data())]
+
+
+def constant(node: ov.Node) -> bool:
+    """True if nothing but constants feeds the node (weights and their decompression)."""
+    if node.get_type_name() == "Constant":
+        return True
+    sources = [v.get_node() for v in node.input_values()]
+    return bool(sources) and all(constant(s) for s in sources)
