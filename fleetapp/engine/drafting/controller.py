@@ -32,6 +32,9 @@ _REFRESH: Final = 256
 _REFRESH_CLOSE: Final = 32
 """Frames after which a width without drafts is measured again: sooner if the gain is small."""
 _CLOSE: Final = 1.2
+_ANY_WIDTH: Final = 12
+_COARSE: Final = 4
+_COARSE_UNTIL: Final = 32
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class _Field:
     gains: list[list[list[float]]]
     widest: int
     seconds: Callable[[int], float]
+    tokens: int
+    """Positions that the frame has without drafts."""
 
     def best(self, frame: _Frame) -> _Plan:
         """The best way to draft at all."""
@@ -143,6 +148,8 @@ class _Field:
                 if frame.rate(n, drafting, everything) <= rate:
                     break  # a wider frame is no faster: what all could add comes too late
                 gain -= less
+                if not usual(self.tokens + n):
+                    continue
                 if (now := frame.rate(n, drafting, gain)) > rate:
                     rate, extra = now, n
             if extra:
@@ -151,10 +158,12 @@ class _Field:
         return best
 
     def further(self, plan: _Plan) -> _Plan:
-        """One draft more than the plan has; an empty one if there is none."""
+        """The next wider frame than the plan has; an empty one if there is none."""
         rounds = plan.rounds + (plan.rounds > 0)
         picked, steps = self._order(rounds)
         extra = plan.extra + 1
+        while not usual(self.tokens + extra):
+            extra += 1
         if len(steps) < extra:
             return _Plan()
         drafting = self.seconds(rounds) if rounds else 0.0
@@ -317,7 +326,7 @@ class Controller:
             for key, some in offers
         ]
         off = frame.rate(0, 0.0, 0.0)
-        field = _Field(offers, gains, widest, seconds)
+        field = _Field(offers, gains, widest, seconds, tokens)
         best = field.best(frame)
         if best.rate < off * (1 + self._margin):
             self._fade(offers)
@@ -369,6 +378,15 @@ class Controller:
         if grade not in own:
             own[grade] = Acceptance(general)
         return own[grade]
+
+
+def usual(width: int) -> bool:
+    """Whether frames with drafts may be that wide.
+
+    A device prepares itself for each width that is new to it (seen on a CPU: tens of
+    milliseconds, once), and works in tiles: few widths are as good as all of them.
+    """
+    return width <= _ANY_WIDTH or width % (_COARSE if width <= _COARSE_UNTIL else 2 * _COARSE) == 0
 
 
 def _kind(tokens: int, sequences: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetapp.engine.drafting.base import Offer
-from fleetapp.engine.drafting.controller import Choice, Controller, Spent
+from fleetapp.engine.drafting.controller import Choice, Controller, Spent, usual
 from tests.support.speculation import CPU, FLAT, STEEP, World, between
 
 
@@ -235,3 +235,9 @@ def test_a_machine_that_becomes_slower_does_not_confuse_it() -> None:
     assert world.expected(world.run(400, controller, seed=2)[1]) > 0.97 * world.rate(0)
     world = World((0.9,), slow)
     assert world.expected(world.run(600, controller, seed=3)[1]) > 0.85 * world.best()
+
+
+def test_frames_with_drafts_have_few_widths() -> None:
+    widths = [w for w in range(1, 257) if usual(w)]
+    assert len(widths) <= 48
+    assert all(b <= a * 4 / 3 for a, b in itertools.pairwise(widths[11:]))
