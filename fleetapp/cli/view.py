@@ -122,12 +122,16 @@ def safe_markdown(text: str) -> Markdown:
 def split_finished(text: str) -> tuple[str, str]:
     """(blocks that more text cannot change, the rest).
 
-    Only the last top-level block of a Markdown text can still change when text is appended.
+    Only the last top-level block of a Markdown text can still change when text is appended; and a
+    list before it, as long as that block is an unfinished line: "2" may become "2. ".
     """
-    starts = [t.map[0] for t in Markdown(text).parsed if t.level == 0 and t.map and t.nesting >= 0]
+    blocks = [t for t in Markdown(text).parsed if t.level == 0 and t.map and t.nesting >= 0]
+    starts = [t.map[0] for t in blocks if t.map]
+    lines = text.split("\n")
+    if len(blocks) > 1 and starts[-1] == len(lines) - 1 and blocks[-2].type.endswith("list_open"):
+        starts.pop()
     if len(starts) < 2:
         return "", text
-    lines = text.split("\n")
     return "\n".join(lines[: starts[-1]]) + "\n", "\n".join(lines[starts[-1] :])
 
 

@@ -1,7 +1,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -33,6 +33,7 @@ def shown(text: str, width: int = 60) -> str:
     return out.getvalue()
 
 
+@example(blocks=["# Title", "1. x\n\n2. y"], cuts=[1, 3, 12])
 @given(blocks=st.lists(BLOCKS, max_size=6), cuts=st.lists(st.integers(1, 12), max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_streaming_shows_what_the_whole_shows(blocks: list[str], cuts: list[int]) -> None:
@@ -55,6 +56,9 @@ def test_blocks_are_given_up_only_when_they_cannot_change() -> None:
     assert split_finished("a paragraph\n\nthat") == ("a paragraph\n\n", "that")
     assert split_finished("```\na\n\nb") == ("", "```\na\n\nb")
     assert split_finished("- a\n\n- b\n") == ("", "- a\n\n- b\n")
+    assert split_finished("1. a\n\n2") == ("", "1. a\n\n2")
+    assert split_finished("# A\n\n1. a\n\n2") == ("# A\n\n", "1. a\n\n2")
+    assert split_finished("1. a\n\nno\n") == ("1. a\n\n", "no\n")
 
 
 def test_html_is_shown_and_not_left_out() -> None:
