@@ -15,8 +15,6 @@ from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 
 POLICY_FOLDER = Path("/etc/fleetapp")
-
-
 _HUGE_PAGES = "glibc.malloc.hugetlb"
 
 

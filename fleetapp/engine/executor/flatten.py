@@ -41,7 +41,7 @@ def flatten_tokens(model: ov.Model) -> bool:
         plan = _Plan(model)
     except _UnknownError:
         return False
-    if not plan.starts:
+    if not plan.sources:
         return False
     plan.apply()
     model.validate_nodes_and_infer_types()
@@ -52,11 +52,11 @@ class _Plan:
     """What would have to change; nothing is changed before all of the graph was understood.
 
     Attributes:
-        starts: inputs to feed from before the dimension was added.
+        sources: inputs, and what feeds them instead; none if there are no hidden states.
     """
 
     def __init__(self, model: ov.Model) -> None:
-        self.starts: list[tuple[ov.Input, ov.Output]] = []
+        self.sources: list[tuple[ov.Input, ov.Output]] = []
         self._constants: list[tuple[ov.Input, Any]] = []
         self._replaced: list[tuple[ov.Output, ov.Output]] = []
         self._shapes: list[ov.Input] = []
@@ -66,7 +66,7 @@ class _Plan:
 
     def apply(self) -> None:
         """Change the graph."""
-        for port, source in self.starts:
+        for port, source in self.sources:
             port.replace_source_output(source)
         for port in self._shapes:  # whoever asks for a shape gets the one there was
             port.replace_source_output(opset.unsqueeze(port.get_source_output(), 1).output(0))
@@ -82,6 +82,8 @@ class _Plan:
         kind = node.get_type_name()
         flat = [i for i, value in enumerate(node.input_values()) if self._is_flat(value)]
         if kind == "Unsqueeze":
+            if flat:
+                raise _UnknownError
             self._start(node)
         elif kind == "Reshape" and (attention := _from_attention(node)) is not None:
             if node.output(0).get_partial_shape().rank.get_length() == 3:
@@ -120,8 +122,6 @@ class _Plan:
     def _start(self, node: ov.Node) -> None:
         """``[tokens]`` to ``[tokens, 1]`` before the embedding, or after hidden states came in."""
         source = node.input_value(0)
-        if any(self._is_flat(v) for v in node.input_values()):
-            raise _UnknownError
         name = source.get_names() & {"input_ids", "inputs_embeds"}
         if not name or source.get_node().get_type_name() != "Parameter":
             return
@@ -132,7 +132,7 @@ class _Plan:
             for user in node.output(0).get_target_inputs()
             if user.get_node().get_type_name() != "ShapeOf"  # that may go on with what it had
         ]
-        self.starts += [(user, source) for user in users]
+        self.sources += [(user, source) for user in users]
         if "inputs_embeds" in name:
             self._flat.add(_key(node.output(0)))
             return
@@ -176,12 +176,12 @@ class _Plan:
         if not constant(value.get_node()) or shape.is_dynamic:
             raise _UnknownError
         whole = list(value.get_node().get_output_shape(value.get_index()))
-        if len(whole) <= 2:
-            return
         if math.prod(whole[:-1]) != 1:
             raise _UnknownError
+        if len(whole) <= 2:
+            return
         flat = opset.reshape(value, opset.constant([whole[-1]], ov.Type.i64), False)
-        self.starts.append((port, flat.output(0)))
+        self.sources.append((port, flat.output(0)))
 
     def _last_axis(self, port: ov.Input) -> bool:
         if numbers(port.get_source_output()) not in ([-1], [2]):

@@ -18,6 +18,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from fleetapp.engine.executor.nodes import raw
+
 _LARGEST: Final = 8 << 20
 """Bytes of joined weights. Above it, reading them is all that takes time."""
 _CHAIN: Final = frozenset({"Convert", "Subtract", "Multiply", "Reshape"})
@@ -124,7 +126,5 @@ def _stacked_constants(nodes: Nodes) -> ov.Node:
     element = nodes[0].get_output_element_type(0)
     shape = [sum(n.get_output_shape(0)[0] for n in nodes), *nodes[0].get_output_shape(0)[1:]]
     tensor = ov.Tensor(element, ov.Shape(shape))
-    # As bytes: numpy has no bfloat16 and no four bits.
-    whole = np.concatenate([np.ravel(n.data).view(np.uint8) for n in nodes])
-    np.ravel(tensor.data).view(np.uint8)[:] = whole
+    raw(tensor)[:] = np.concatenate([raw(n) for n in nodes])
     return ov.op.Constant(tensor)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import openvino as ov
 
 
@@ -20,3 +23,8 @@ def constant(node: ov.Node) -> bool:
         return True
     sources = [v.get_node() for v in node.input_values()]
     return bool(sources) and all(constant(s) for s in sources)
+
+
+def raw(values: Any) -> npt.NDArray[np.uint8]:
+    """The bytes of a constant or tensor, to read or write: numpy has neither int4 nor bfloat16."""
+    return np.ravel(values.data).view(np.uint8)

@@ -14,6 +14,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
+from fleetapp.engine.executor.nodes import raw
+
 _MIDDLE: Final = {ov.Type.u8: (0x80, ov.Type.i8), ov.Type.u4: (0x88, ov.Type.i4)}
 """By element type: the byte of zero points that lie in the middle, which is also the byte that
 flips the top bits, and the signed type."""
@@ -60,15 +62,15 @@ def _without_zero_points(subtract: ov.Node) -> ov.Node | None:
     if element not in _MIDDLE or zeros.get_output_element_type(0) != element:
         return None
     middle, signed = _MIDDLE[element]
-    table = _bytes(zeros)
+    table = raw(zeros)
     if element == ov.Type.u4 and int(np.prod(zeros.get_output_shape(0))) % 2:
         table, last = table[:-1], table[-1:]
-        if last.size and int(last[0]) & 15 != middle & 15:
+        if int(last[0]) & 15 != middle & 15:
             return None
     if not (table == middle).all():
         return None
     tensor = ov.Tensor(signed, ov.Shape(list(weights.get_output_shape(0))))
-    np.bitwise_xor(_bytes(weights), np.uint8(middle), out=np.ravel(tensor.data).view(np.uint8))
+    np.bitwise_xor(raw(weights), np.uint8(middle), out=raw(tensor))
     constant = ov.op.Constant(tensor)
     return opset.convert(constant, subtract.get_output_element_type(0))
 
@@ -79,7 +81,3 @@ def _converted(node: ov.Node) -> ov.Node | None:
         return None
     source = node.input_value(0).get_node()
     return source if source.get_type_name() == "Constant" else None
-
-
-def _bytes(constant: ov.Node) -> np.ndarray:
-    return np.ravel(constant.data).view(np.uint8)
