@@ -424,8 +424,8 @@ class Agent:
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
-        keeper = hub.serve(model, precision or self._settings.precision, stages, draft)
-        return keeper.view()
+        server = hub.serve(model, precision or self._settings.precision, stages, draft)
+        return server.views()[0]
 
     async def stop_model(self, model: str) -> None:
         """Stop serving a model."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fleetapp import __version__
+from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
 from fleetapp.agent.renewal import Renewal
@@ -28,6 +29,7 @@ from fleetapp.fleet.control import (
     MembershipUpdate,
     Release,
     Signed,
+    ToHead,
     Welcome,
 )
 from fleetapp.fleet.discovery import Discovery
@@ -51,7 +53,7 @@ from fleetapp.types import PROTOCOL_VERSION, FleetId, Hardware
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
-RELEASE_AFTER = 10.0
+RELEASE_AFTER = 60.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
@@ -159,6 +161,7 @@ class InFleet:
             report=self._report,
             changed=changed,
         )
+        self._heads = HeadLink(self.stages.runner, self.link.send)
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
 
@@ -297,6 +300,7 @@ class InFleet:
             ),
             contribute=settings.contribute,
             hosts=self._hosts(),
+            held=self.stages.held(),
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
@@ -388,6 +392,8 @@ class InFleet:
             self._tasks = [t for t in self._tasks if not t.done()]
         elif isinstance(message, Release):
             await self.stages.release(message.assignment)
+        elif isinstance(message, ToHead):
+            self._heads.hear(message)
 
     async def _update_membership(self, signed: Signed) -> None:
         if self.trust.update(signed):
@@ -407,10 +413,11 @@ class InFleet:
             if self._release is not None:
                 self._release.cancel()
                 self._release = None
-            # The hub deals anew after every connection; what was held for the old one goes.
-            await self.stages.release_all()
+            # What is loaded the hello has named, for the hub to use or to release.
+            await self.stages.release_unready()
         else:
             self._connected.clear()
+            await self._heads.drop()
             if self._release is None:
                 self._release = asyncio.create_task(self._release_later())
         self._changed()

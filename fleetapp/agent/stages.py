@@ -17,7 +17,14 @@ from fleetapp.agent.downloads import ChunkSource, fetch_shard
 from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
 from fleetapp.engine import pipe
 from fleetapp.errors import BadSignature, FleetError, NotAMember, PeerTimeout, RunnerFailed
-from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, StageStatus
+from fleetapp.fleet.control import (
+    Assign,
+    FaultReport,
+    Held,
+    LinkStage,
+    Neighbour,
+    StageStatus,
+)
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.models.store import ShardStore
 from fleetapp.types import AssignmentView, DeviceId
@@ -57,13 +64,15 @@ class RunnerSetup:
 
 
 @dataclass
-class _Held:
+class _Stage:
     assign: Assign
     manifest: StageManifest
     status: StageStatus
     task: asyncio.Task[None] | None = None
     runner: RunnerProcess | None = None
     loaded: asyncio.Future[pipe.Loaded] | None = None
+    ready: StageStatus | None = None
+    """What was reported when it had loaded."""
     link: asyncio.Future[int] | None = None
     neighbours: tuple[Neighbour, ...] = ()
     epoch: int = 0
@@ -118,7 +127,7 @@ class StageHost:
         self._report = report
         self._changed = changed
         self._runner = runner
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _Stage] = {}
 
     def runner(self, assignment: str) -> RunnerProcess | None:
         """The running process of an assignment, if it is loaded."""
@@ -126,6 +135,27 @@ class StageHost:
         if held is None or held.runner is None or held.runner.exited.is_set():
             return None
         return held.runner
+
+    def held(self) -> tuple[Held, ...]:
+        """What is loaded, for a hub that may use it as it is."""
+        return tuple(
+            Held(
+                assignment=name,
+                model=h.assign.model,
+                stage=h.assign.stage,
+                stages=h.assign.stages,
+                layers=h.assign.layers,
+                weight_bytes=h.manifest.size,
+                head=h.assign.head,
+                precision=h.assign.precision,
+                manifest=digest(h.assign.manifest.payload),
+                lookup=h.assign.lookup,
+                draft=digest(h.assign.draft.payload) if h.assign.draft is not None else "",
+                status=h.ready,
+            )
+            for name, h in self._held.items()
+            if h.ready is not None and h.runner is not None and not h.runner.exited.is_set()
+        )
 
     def sent_bytes(self) -> dict[str, int]:
         """Application bytes each runner sent to its next hop."""
@@ -166,7 +196,7 @@ class StageHost:
             error = BadSignature(f"The shard's manifest cannot be read: {exc}")
             await self._report(_failure(status, error))
             return
-        held = _Held(assign=assign, manifest=manifest, status=status)
+        held = _Stage(assign=assign, manifest=manifest, status=status)
         self._held[assign.assignment] = held
         held.task = asyncio.create_task(self._prepare(held))
 
@@ -214,12 +244,12 @@ class StageHost:
                 size = held.manifest.size
                 await self._set(held, "linked", size, size, epoch=link.epoch)
 
-    def _forget_ring(self, held: _Held, epoch: int) -> None:
+    def _forget_ring(self, held: _Stage, epoch: int) -> None:
         """Whoever still waits for the ring of another epoch waits no more, and reports nothing."""
         held.epoch, held.neighbours = epoch, ()
         _resolve(held.link, epoch)
 
-    def _refuse_strangers(self, held: _Held) -> None:
+    def _refuse_strangers(self, held: _Stage) -> None:
         for neighbour in held.neighbours:
             if not self._trusted(neighbour.spki):
                 raise NotAMember(
@@ -256,6 +286,11 @@ class StageHost:
             await held.runner.stop()
         self._changed()
 
+    async def release_unready(self) -> None:
+        """Let go what is not loaded: a hub that comes back will deal it anew."""
+        names = [n for n, h in self._held.items() if h.ready is None or h.status.phase == "failed"]
+        await asyncio.gather(*(self.release(n) for n in names))
+
     async def release_all(self) -> None:
         """Stop every runner."""
         await asyncio.gather(*(self.release(a) for a in list(self._held)))
@@ -283,7 +318,7 @@ class StageHost:
                 with contextlib.suppress(FleetError):
                     held.sent_bytes = (await held.runner.stats(2.0)).sent_bytes
 
-    async def _prepare(self, held: _Held) -> None:
+    async def _prepare(self, held: _Stage) -> None:
         try:
             draft = await self._fetch_draft(held)
             folder = await self._fetch(held)
@@ -294,7 +329,7 @@ class StageHost:
             log.exception("preparing %s failed", held.assign.assignment)
             await self._fail(held, RunnerFailed(f"Preparing the shard failed: {exc}"))
 
-    async def _fetch(self, held: _Held) -> Path:
+    async def _fetch(self, held: _Stage) -> Path:
         signed = held.assign.manifest
         source = self._made_here(digest(signed.payload))
         if source is not None:
@@ -315,7 +350,7 @@ class StageHost:
 
         return await fetch_shard(assembly, self._source, progress)
 
-    async def _fetch_draft(self, held: _Held) -> Path | None:
+    async def _fetch_draft(self, held: _Stage) -> Path | None:
         """The whole draft model of a head, by the same road as its shard."""
         signed = held.assign.draft
         if signed is None:
@@ -334,7 +369,7 @@ class StageHost:
 
         return await fetch_shard(assembly, self._source, progress)
 
-    async def _load(self, held: _Held, folder: Path, draft: Path | None) -> None:
+    async def _load(self, held: _Stage, folder: Path, draft: Path | None) -> None:
         setup, assign = self._setup(), held.assign
         loop = asyncio.get_running_loop()
         held.loaded = loop.create_future()
@@ -384,8 +419,9 @@ class StageHost:
             max_context=loaded.max_context,
             runtime=loaded.runtime,
         )
+        held.ready = held.status
 
-    def _on_event(self, held: _Held, event: RunnerEvent) -> None:
+    def _on_event(self, held: _Stage, event: RunnerEvent) -> None:
         if isinstance(event, pipe.Progress):
             if time.monotonic() - held.last_report >= REPORT_INTERVAL or event.done == 0:
                 self._spawn(self._set(held, event.phase, event.done, event.total, event.message))
@@ -413,13 +449,13 @@ class StageHost:
         else:
             held.sent_bytes = event.sent_bytes
 
-    def _on_exit(self, held: _Held, cause: RunnerFailed) -> None:
+    def _on_exit(self, held: _Stage, cause: RunnerFailed) -> None:
         _reject(held.loaded, cause)
         _reject(held.link, cause)
         if held.status.phase in ("ready", "linked"):
             self._spawn(self._died(held, cause))
 
-    async def _died(self, held: _Held, cause: RunnerFailed) -> None:
+    async def _died(self, held: _Stage, cause: RunnerFailed) -> None:
         await self._report(
             FaultReport(
                 assignment=held.assign.assignment,
@@ -439,7 +475,7 @@ class StageHost:
 
     async def _set(
         self,
-        held: _Held,
+        held: _Stage,
         phase: str,
         done: int = 0,
         total: int = 0,
@@ -464,7 +500,7 @@ class StageHost:
         self._changed()
         await self._report(held.status)
 
-    async def _fail(self, held: _Held, error: FleetError) -> None:
+    async def _fail(self, held: _Stage, error: FleetError) -> None:
         held.status = _failure(held.status, error)
         self._changed()
         await self._report(held.status)

@@ -13,22 +13,15 @@ import os
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
 
 from fleetapp.engine import pipe, pipe_io
+from fleetapp.engine.exchange import Exchange, RequestEvent
 from fleetapp.errors import FleetError, RunnerFailed, from_code
 from fleetapp.platform import current
-from fleetapp.types import Usage
 
 log = logging.getLogger("fleetapp.agent.supervisor")
 
 STOP_GRACE = 3.0
-EVENT_DEADLINE = 600.0
-"""Longest silence between two events of one request before the runner is called hung (s)."""
-
-T = TypeVar("T")
-
-RequestEvent = pipe.Started | pipe.Delta | pipe.Finished
 RunnerEvent = (
     pipe.Progress | pipe.Loaded | pipe.Linked | pipe.Failed | pipe.ChainFault | pipe.RunnerStats
 )
@@ -56,13 +49,11 @@ class RunnerProcess:
         self._on_event = on_event
         self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
-        self._requests: dict[str, asyncio.Queue[RequestEvent]] = {}
         self._stderr: deque[str] = deque(maxlen=40)
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._write_lock = asyncio.Lock()
-        self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
-        self._traces: list[asyncio.Future[pipe.Trace]] = []
+        self._exchange = Exchange(self.send, name)
         self.exited = asyncio.Event()
 
     @property
@@ -113,26 +104,9 @@ class RunnerProcess:
             except (OSError, TimeoutError) as exc:
                 raise self._cause() from exc
 
-    async def generate(self, request: pipe.Generate) -> AsyncIterator[RequestEvent]:
+    def generate(self, request: pipe.Generate) -> AsyncIterator[RequestEvent]:
         """Run one request; leaving the iterator early cancels it within a step."""
-        queue: asyncio.Queue[RequestEvent] = asyncio.Queue()
-        self._requests[request.request_id] = queue
-        finished = False
-        try:
-            await self.send(request)
-            while not finished:
-                try:
-                    async with asyncio.timeout(EVENT_DEADLINE):
-                        event = await queue.get()
-                except TimeoutError as exc:
-                    raise RunnerFailed(f"The runner for {self._name} has gone silent.") from exc
-                finished = isinstance(event, pipe.Finished)
-                yield event
-        finally:
-            self._requests.pop(request.request_id, None)
-            if not finished:
-                with contextlib.suppress(FleetError):
-                    await self.send(pipe.Cancel(request.request_id))
+        return self._exchange.generate(request)
 
     async def stats(self, deadline: float = 5.0) -> pipe.RunnerStats:
         """Ask for counters.
@@ -140,7 +114,7 @@ class RunnerProcess:
         Raises:
             RunnerFailed: no answer in time, or the process is gone.
         """
-        return await self._query(pipe.QueryStats(), self._stats, deadline)
+        return await self._exchange.stats(deadline)
 
     async def trace(self, deadline: float = 5.0) -> pipe.Trace:
         """Ask for the most recent steps; only a head has any.
@@ -148,19 +122,7 @@ class RunnerProcess:
         Raises:
             RunnerFailed: no answer in time, or the process is gone.
         """
-        return await self._query(pipe.QueryTrace(), self._traces, deadline)
-
-    async def _query(
-        self, question: pipe.ToRunner, waiting: list[asyncio.Future[T]], deadline: float
-    ) -> T:
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        waiting.append(future)
-        await self.send(question)
-        try:
-            async with asyncio.timeout(deadline):
-                return await future
-        except TimeoutError as exc:
-            raise RunnerFailed(f"The runner for {self._name} did not answer in time.") from exc
+        return await self._exchange.trace(deadline)
 
     async def stop(self) -> None:
         """Close stdin, wait a little, then kill. Idempotent."""
@@ -196,37 +158,15 @@ class RunnerProcess:
                 await self._tasks[1]
         self.exited.set()
         cause = self._cause()
-        for request_id, queue in self._requests.items():
-            queue.put_nowait(
-                pipe.Finished(
-                    request_id=request_id,
-                    reason="error",
-                    usage=Usage(0, 0),
-                    code=cause.code,
-                    message=cause.message,
-                    remedy=cause.remedy,
-                )
-            )
-        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces]
-        for future in asked:
-            if not future.done():
-                future.set_exception(cause)
+        self._exchange.fail(cause)
         if not self._stopping:
             log.error("%s", cause.message)
             self._on_exit(cause)
 
     def _dispatch(self, message: pipe.FromRunner) -> None:
-        if isinstance(message, pipe.Started | pipe.Delta | pipe.Finished):
-            queue = self._requests.get(message.request_id)
-            if queue is not None:
-                queue.put_nowait(message)
-            return
-        if isinstance(message, pipe.Trace):
-            _hand_over(self._traces, message)
-            return
-        if isinstance(message, pipe.RunnerStats):
-            _hand_over(self._stats, message)
-        self._on_event(message)
+        heard = self._exchange.hear(message)
+        if isinstance(message, pipe.RunnerStats) or not heard:
+            self._on_event(message)  # type: ignore[arg-type]
 
     async def _read_stderr(self) -> None:
         process = self._process
@@ -248,9 +188,3 @@ class RunnerProcess:
 def error_of(event: pipe.Failed | pipe.Finished | pipe.ChainFault) -> FleetError:
     """The typed error that an event carries."""
     return from_code(event.code, event.message, getattr(event, "remedy", ""))
-
-
-def _hand_over(waiting: list[asyncio.Future[T]], message: T) -> None:
-    """Answers come in the order of the questions; who gave up waiting is passed over."""
-    if waiting and not (future := waiting.pop(0)).done():
-        future.set_result(message)

@@ -17,7 +17,7 @@ from fleetapp.api.several import together
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import Delta, Finished, Generate, Started
 from fleetapp.errors import FleetError, NotFound
-from fleetapp.hub.service import CompletionService
+from fleetapp.hub.service import CompletionService, Event, Queued
 
 
 def add_openai_routes(
@@ -150,12 +150,14 @@ class _Api:
     async def _write(
         self,
         stream: EventStream,
-        event: Started | Delta | Finished,
+        event: Event,
         reply: Reply,
         call: schema.Call,
     ) -> bool:
         """Say an event; True if it was the last one."""
         match event:
+            case Queued():
+                await stream.comment(f"queued {event.place}")
             case Started() if call.messages is not None:
                 await stream.send(reply.opening(event))
             case Delta():

@@ -97,6 +97,8 @@ class Generate(msgspec.Struct, frozen=True, tag="generate"):
     messages: tuple[ChatMessage, ...] | None = None
     prompt: str | None = None
     token_ids: tuple[int, ...] | None = None
+    said: tuple[int, ...] = ()
+    """Tokens of the answer that the client has already; it goes on after them."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -115,6 +117,7 @@ class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
     """Leave the ring; stay loaded. With a reason, requests end as if the chain had broken."""
 
     reason: str = ""
+    hold: bool = False
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):

@@ -52,6 +52,30 @@ def _unpack(body: bytes, decoder: msgspec.msgpack.Decoder[Message], sender: str)
         raise Malformed(f"The {sender} wrote a message that cannot be read: {exc}") from exc
 
 
+def unpack_to_runner(packed: bytes) -> ToRunner:
+    """One message that ``pack`` made for a runner, from a peer.
+
+    Raises:
+        Malformed: it did not.
+    """
+    return _unpack(_body(packed, "coordinator"), _TO_RUNNER, "coordinator")
+
+
+def unpack_from_runner(packed: bytes) -> FromRunner:
+    """One message that ``pack`` made of a runner's, from a peer.
+
+    Raises:
+        Malformed: it did not.
+    """
+    return _unpack(_body(packed, "member"), _FROM_RUNNER, "member")
+
+
+def _body(packed: bytes, sender: str) -> bytes:
+    if len(packed) < _LENGTH.size or _length(packed[: _LENGTH.size], sender) != len(packed) - 4:
+        raise Malformed(f"The {sender} sent a message of another length than it says.")
+    return packed[_LENGTH.size :]
+
+
 def _length(prefix: bytes, sender: str) -> int:
     (size,) = _LENGTH.unpack(prefix)
     if size > MAX_MESSAGE:

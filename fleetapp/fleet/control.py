@@ -53,17 +53,6 @@ class JoinReply(msgspec.Struct, frozen=True):
     membership: Signed | None = None
 
 
-class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
-    protocol: int
-    app: str
-    device_id: str
-    name: str
-    hardware: Hardware
-    contribute: bool
-    hosts: tuple[str, ...]
-    """Addresses on which this node's runners can be reached."""
-
-
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     seq: int
     memory_free: int
@@ -95,6 +84,38 @@ class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
     """Bytes that were already on this PC."""
 
 
+class Held(msgspec.Struct, frozen=True):
+    """A shard that a member has loaded when it connects; the hub adopts or releases it."""
+
+    assignment: str
+    model: str
+    stage: int
+    stages: int
+    layers: LayerRange
+    weight_bytes: int
+    head: bool
+    precision: Precision
+    manifest: str
+    """Digest of the stage's signed manifest."""
+    lookup: bool
+    draft: str
+    """Digest of the draft model's manifest, or empty."""
+    status: StageStatus
+    """What it said when it became ready."""
+
+
+class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
+    protocol: int
+    app: str
+    device_id: str
+    name: str
+    hardware: Hardware
+    contribute: bool
+    hosts: tuple[str, ...]
+    """Addresses on which this node's runners can be reached."""
+    held: tuple[Held, ...] = ()
+
+
 class FaultReport(msgspec.Struct, frozen=True, tag="fault_report"):
     """A runner saw its ring break or died itself."""
 
@@ -103,14 +124,28 @@ class FaultReport(msgspec.Struct, frozen=True, tag="fault_report"):
     code: str
     message: str
     device: str = ""
+    """Whom the runner blames."""
     runner_died: bool = False
+    silent: bool = False
+    """Nothing is heard of that device's runner, though its connection stands."""
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     reason: str
 
 
-FromMember = MemberHello | Heartbeat | StageStatus | FaultReport | Goodbye
+class FromHead(msgspec.Struct, frozen=True, tag="from_head"):
+    """What the head runner of an assignment says, as ``engine.pipe_io`` packs it.
+
+    The hub may live on another PC than the head of a chain; between them goes what between an
+    agent and its runner goes over a pipe.
+    """
+
+    assignment: str
+    messages: tuple[bytes, ...]
+
+
+FromMember = MemberHello | Heartbeat | StageStatus | FaultReport | FromHead | Goodbye
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
@@ -172,6 +207,13 @@ class Release(msgspec.Struct, frozen=True, tag="release"):
     reason: str
 
 
+class ToHead(msgspec.Struct, frozen=True, tag="to_head"):
+    """For the head runner of an assignment; see ``FromHead``."""
+
+    assignment: str
+    message: bytes
+
+
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     """The hub ends the connection and says why."""
 
@@ -180,4 +222,4 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     remedy: str = ""
 
 
-FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | Refuse
+FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | ToHead | Refuse

@@ -19,6 +19,7 @@ from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     FaultReport,
+    FromHead,
     FromHub,
     FromMember,
     Goodbye,
@@ -26,6 +27,7 @@ from fleetapp.fleet.control import (
     MemberHello,
     MembershipUpdate,
     Refuse,
+    Release,
     Signed,
     StageStatus,
 )
@@ -34,17 +36,18 @@ from fleetapp.fleet.membership import Member, Membership, add, remove, sign_memb
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
-from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
 from fleetapp.hub.drafts import Drafting
+from fleetapp.hub.heads import RemoteHeads
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.planner.equal import ModelCost
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
+from fleetapp.hub.serving import ModelServer
+from fleetapp.hub.stage import Candidate, Shard, Stage
 from fleetapp.hub.state import StateFile, Wanted
 from fleetapp.models.library import Library
 from fleetapp.types import (
-    ChainId,
     ChainView,
     DeviceId,
     FleetId,
@@ -101,8 +104,9 @@ class Hub:
         self._trust = trust
         self._library = library
         self._store_membership = store_membership
-        self._keepers: dict[str, ChainKeeper] = {}
-        self._chain_numbers = itertools.count(1)
+        self._servers: dict[str, ModelServer] = {}
+        self._local_head = head
+        self.heads = RemoteHeads(self.send)
         self._session_numbers: dict[Session, int] = {}
         self._numbers = itertools.count(1)
         self._listeners: set[asyncio.Event] = set()
@@ -110,8 +114,8 @@ class Hub:
         self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
         self.router = Router(
-            chains=lambda: tuple(self._keepers.values()),
-            head=head,
+            servers=lambda: tuple(self._servers.values()),
+            head=self._head,
             nodes_online=lambda: len(self.registry.sessions()),
             created=int(state.value.created),
             named=self.named,
@@ -137,8 +141,8 @@ class Hub:
 
     async def stop(self) -> None:
         """End chains, then sessions."""
-        for keeper in self._keepers.values():
-            await keeper.stop("The coordinator is shutting down.")
+        for server in self._servers.values():
+            await server.stop("The coordinator is shutting down.")
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -174,8 +178,20 @@ class Hub:
             self._gone(old)
             self._spawn(old.close())
         log.info("member %s connected", member.device_id)
+        self._adopt(session)
         self._members_changed()
         return session
+
+    def _adopt(self, session: Session) -> None:
+        """Use what a member has kept loaded; what nobody wants is let go."""
+        candidate = self._candidate(session)
+        taken: set[str] = set()
+        for server in self._servers.values():
+            taken |= server.adopt(session.hello.held, candidate)
+        for held in session.hello.held:
+            if held.assignment not in taken:
+                message = Release(held.assignment, "It is not needed any more.")
+                self._spawn(self._send_quietly(session, message))
 
     def detach(self, session: Session) -> None:
         """A control connection ended, for whatever reason."""
@@ -191,15 +207,17 @@ class Hub:
         if self.registry.heard(session, beat, now):
             self._members_changed()
         if isinstance(message, StageStatus):
-            for keeper in self._keepers.values():
-                keeper.on_status(session.device_id, message)
+            for server in self._servers.values():
+                server.on_status(session.device_id, message)
         elif isinstance(message, FaultReport):
             fault = structs.replace(message, message=self.named(message.message))
-            for keeper in self._keepers.values():
-                keeper.on_fault(session.device_id, fault)
+            for server in self._servers.values():
+                server.on_fault(session.device_id, fault)
+        elif isinstance(message, FromHead):
+            self.heads.hear(session.device_id, message)
         elif beat is not None:
-            for keeper in self._keepers.values():
-                keeper.on_sent(session.device_id, beat.sent_bytes)
+            for server in self._servers.values():
+                server.on_sent(session.device_id, beat.sent_bytes)
         elif isinstance(message, Goodbye):
             log.info("member %s says goodbye: %s", session.device_id, message.reason)
             if message.reason == LEFT and session.device_id != self.identity.device_id:
@@ -208,8 +226,9 @@ class Hub:
 
     def _gone(self, session: Session) -> None:
         name = self._name_of(session)
-        for keeper in self._keepers.values():
-            keeper.on_lost(session.device_id, name)
+        self.heads.device_lost(session.device_id)
+        for server in self._servers.values():
+            server.on_lost(session.device_id, name)
 
     async def _sweep(self) -> None:
         while True:
@@ -286,8 +305,8 @@ class Hub:
 
     def serve(
         self, model_id: str, precision: Precision, stages: int, draft: str = drafts.AUTO
-    ) -> ChainKeeper:
-        """Want a model; an existing chain of it is replaced if the wish differs.
+    ) -> ModelServer:
+        """Want a model; present chains of it are replaced if the wish differs.
 
         Raises:
             NotFound: the library has no such model.
@@ -297,7 +316,7 @@ class Hub:
         manifest, _ = self._library.get(model_id)
         drafts.choose(draft, manifest, self._library.models())
         wanted = Wanted(model_id=model_id, precision=precision, stages=stages, draft=draft)
-        current = self._keepers.get(model_id)
+        current = self._servers.get(model_id)
         if current is not None and current.wanted == wanted:
             return current
         others = tuple(w for w in self.state.value.wanted if w.model_id != model_id)
@@ -314,44 +333,56 @@ class Hub:
             NotFound: it is not being served.
         """
         assert self.state.value is not None
-        keeper = self._keepers.pop(model_id, None)
-        if keeper is None:
+        server = self._servers.pop(model_id, None)
+        if server is None:
             raise NotFound(f"'{model_id}' is not being served.")
         self.state.change(
             wanted=tuple(w for w in self.state.value.wanted if w.model_id != model_id)
         )
         self.audit.write("local", "unserve", model=model_id)
-        await keeper.stop("It was stopped by the admin.")
+        await server.stop("It was stopped by the admin.")
         self.changed()
 
     def chain_view(self, model_id: str) -> ChainView:
-        """One chain."""
-        return self._keepers[model_id].view()
+        """The first chain of a model."""
+        return self._servers[model_id].views()[0]
 
-    def _keep(self, wanted: Wanted) -> ChainKeeper:
-        chain = ChainId(f"{self.identity.device_id[:6]}-{next(self._chain_numbers)}")
-        keeper = ChainKeeper(chain, wanted, self)
-        self._keepers[wanted.model_id] = keeper
-        keeper.start()
-        return keeper
+    def _keep(self, wanted: Wanted) -> ModelServer:
+        # With an epoch in it the name is new, also after a restart: members may still hold stages
+        # of chains that this hub has forgotten.
+        server = ModelServer(f"{self.identity.device_id[:6]}-{self.next_epoch()}", wanted, self)
+        self._servers[wanted.model_id] = server
+        server.start()
+        return server
+
+    def _head(self, stage: Stage) -> Head | None:
+        if stage.candidate.device_id == self.identity.device_id:
+            return self._local_head(stage.assignment)
+        if self.session_of(stage.candidate.device_id) != stage.candidate.session:
+            return None
+        return self.heads.get(stage)
 
     # ------------------------------------------------------------------ what chains ask
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Connected members that contribute."""
-        return tuple(
-            Candidate(
-                device_id=s.device_id,
-                name=self._name_of(s),
-                spki=s.spki,
-                hosts=s.hosts,
-                memory_free=int(s.memory_free * MEMORY_SHARE),
-                coordinator=s.device_id == self.identity.device_id,
-                session=self._session_numbers[s],
-            )
-            for s in self.registry.sessions()
-            if s.contribute
+        return tuple(self._candidate(s) for s in self.registry.sessions() if s.contribute)
+
+    def _candidate(self, session: Session) -> Candidate:
+        return Candidate(
+            device_id=session.device_id,
+            name=self._name_of(session),
+            spki=session.spki,
+            hosts=session.hosts,
+            memory_free=int(session.memory_free * MEMORY_SHARE),
+            coordinator=session.device_id == self.identity.device_id,
+            session=self._session_numbers[session],
         )
+
+    def session_of(self, device_id: DeviceId) -> int:
+        """Number of a member's present connection; 0 if it has none."""
+        session = self.registry.get(device_id)
+        return self._session_numbers.get(session, 0) if session is not None else 0
 
     async def cost(self, model_id: str) -> ModelCost:
         """What the model's layers weigh."""
@@ -412,6 +443,8 @@ class Hub:
         if session is None:
             raise NotAMember(f"{device_id} is not connected.")
         await session.send(message)
+        if isinstance(message, Release):
+            self.heads.released(message.assignment)
 
     def next_epoch(self) -> int:
         """Higher than any before, also across restarts."""
@@ -455,7 +488,7 @@ class Hub:
             fleet_id=self.state.value.fleet_id,
             name=self.state.value.name,
             nodes=tuple(nodes),
-            chains=tuple(k.view() for k in self._keepers.values()),
+            chains=tuple(view for s in self._servers.values() for view in s.views()),
         )
 
     def changed(self) -> None:
@@ -485,8 +518,8 @@ class Hub:
         )
 
     def _members_changed(self) -> None:
-        for keeper in self._keepers.values():
-            keeper.nodes_changed()
+        for server in self._servers.values():
+            server.nodes_changed()
         self.changed()
 
     async def _send_quietly(self, session: Session, message: FromHub) -> None:

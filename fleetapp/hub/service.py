@@ -39,7 +39,14 @@ class ChainReport(msgspec.Struct, frozen=True):
     head: pipe.RunnerStats | None = None
 
 
-Event = pipe.Started | pipe.Delta | pipe.Finished
+class Queued(msgspec.Struct, frozen=True):
+    """All chains are busy; ``place`` is the request's in the queue, from 1."""
+
+    request_id: str
+    place: int
+
+
+Event = Queued | pipe.Started | pipe.Delta | pipe.Finished
 
 
 class CompletionService(Protocol):
@@ -56,8 +63,9 @@ class CompletionService(Protocol):
     def generate(self, model: str, request: pipe.Generate) -> AsyncIterator[Event]:
         """Stream one answer.
 
-        The first event is ``Started``, the last ``Finished``; a failure after ``Started`` is a
-        ``Finished`` whose reason is "error". Closing the iterator early cancels the request.
+        Perhaps ``Queued`` several times, then ``Started``, and last ``Finished``; a failure is
+        raised, or is a ``Finished`` whose reason is "error". Closing the iterator early cancels
+        the request.
 
         Raises:
             NotFound: no such model.

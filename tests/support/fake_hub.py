@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from fleetapp.fleet.control import (
     Assign,
     FaultReport,
     FromHub,
+    Held,
     LinkStage,
     Release,
     Signed,
     StageStatus,
 )
-from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.serving import ModelServer
+from fleetapp.hub.stage import Candidate, Shard
 from fleetapp.hub.state import Wanted
-from fleetapp.types import ChainId, DeviceId, LayerRange
+from fleetapp.types import DeviceId, LayerRange
 
 GIB = 2**30
 
@@ -35,7 +39,11 @@ class FakeHub:
         self.broken_loads: set[str] = set()
         self.changes = asyncio.Event()
         self.guesses = (Drafting(lookup=True), 0)
-        self.keeper = ChainKeeper(ChainId("c"), Wanted("m", "exact", stages), self)
+        self.server = ModelServer("c", Wanted("m", "exact", stages), self)
+
+    @property
+    def chain(self) -> Chain:
+        return self.server.chains[0]
 
     def _candidate(self, name: str, session: int) -> Candidate:
         return Candidate(
@@ -73,6 +81,10 @@ class FakeHub:
         elif isinstance(message, Release):
             self.released.append((device_id, message.assignment))
 
+    def session_of(self, device_id: DeviceId) -> int:
+        node = self.nodes.get(device_id)
+        return node.session if node is not None else -1
+
     def next_epoch(self) -> int:
         self.epoch += 1
         return self.epoch
@@ -84,8 +96,12 @@ class FakeHub:
 
     def _later(self, device: DeviceId, assignment: str, phase: str, epoch: int = 0) -> None:
         # As real members do: only "ready" says where the stage listens and what it can hold.
+        status = self._status(assignment, phase, epoch)
+        asyncio.get_running_loop().call_soon(self.server.on_status, device, status)
+
+    def _status(self, assignment: str, phase: str, epoch: int = 0) -> StageStatus:
         ready = phase == "ready"
-        status = StageStatus(
+        return StageStatus(
             assignment=assignment,
             phase=phase,
             epoch=epoch,
@@ -96,23 +112,72 @@ class FakeHub:
             code="runner_failed" if phase == "failed" else "",
             message="boom" if phase == "failed" else "",
         )
-        asyncio.get_running_loop().call_soon(self.keeper.on_status, device, status)
 
     def lose(self, name: str) -> None:
         del self.nodes[name]
-        self.keeper.on_lost(DeviceId(name), name)
+        self.server.on_lost(DeviceId(name), name)
 
     def come_back(self, name: str, session: int) -> None:
         self.nodes[name] = self._candidate(name, session)
-        self.keeper.nodes_changed()
+        self.server.nodes_changed()
+
+    def drain(self, name: str) -> None:
+        self.nodes[name] = replace(self.nodes[name], draining=True)
+        self.server.nodes_changed()
+
+    def reconnect(self, name: str, session: int) -> None:
+        """Its connection breaks and stands again at once; it has kept its runners."""
+        held = [
+            Held(
+                assignment=a.assignment,
+                model=a.model,
+                stage=a.stage,
+                stages=a.stages,
+                layers=a.layers,
+                weight_bytes=1,
+                head=a.head,
+                precision=a.precision,
+                manifest="",
+                lookup=a.lookup,
+                draft="",
+                status=self._status(a.assignment, "ready"),
+            )
+            for d, a in self.assigned
+            if d == name
+        ]
+        self.server.on_lost(DeviceId(name), name)
+        self.nodes[name] = self._candidate(name, session)
+        self.server.adopt(held, self.nodes[name])
+        self.server.nodes_changed()
+
+    def falls_silent(self, name: str, *, told_by: str) -> None:
+        assignment = next(a.assignment for d, a in reversed(self.assigned) if d == told_by)
+        fault = FaultReport(
+            assignment, self.epoch, "chain_broken", "nothing is heard of it", name, silent=True
+        )
+        self.server.on_fault(DeviceId(told_by), fault)
+
+    async def devices(self, *names: str) -> None:
+        """Wait until the chain is live on these."""
+        async with asyncio.timeout(5):
+            while self.chain.devices != names or not self.chain.live:
+                self.changes.clear()
+                await self.changes.wait()
+
+    async def standbys(self, count: int) -> None:
+        """Wait until so many stages are held ready."""
+        async with asyncio.timeout(5):
+            while sum(s.sound for s in self.server.standby_views()) != count:
+                self.changes.clear()
+                await self.changes.wait()
 
     def runner_dies(self, name: str) -> None:
         assignment = next(a.assignment for d, a in reversed(self.assigned) if d == name)
         fault = FaultReport(assignment, self.epoch, "runner_failed", "it died", name, True)
-        self.keeper.on_fault(DeviceId(name), fault)
+        self.server.on_fault(DeviceId(name), fault)
 
     async def until(self, state: str, deadline: float = 5.0) -> None:
         async with asyncio.timeout(deadline):
-            while self.keeper.state != state:
+            while self.chain.state != state:
                 self.changes.clear()
                 await self.changes.wait()

@@ -75,23 +75,23 @@ def test_a_model_that_cannot_draft_is_refused_with_a_remedy(name: str) -> None:
 async def test_only_the_head_hears_of_drafts() -> None:
     hub = FakeHub("hub", "anna", "bert")
     hub.guesses = (Drafting(lookup=True, model="small"), 100)
-    hub.keeper.start()
+    hub.server.start()
     await hub.until("live")
     head, *others = [assign for _, assign in hub.assigned]
     assert head.lookup
     assert head.draft is not None
     assert not any(a.lookup or a.draft for a in others)
-    assert "small" in hub.keeper.view().plan
-    await hub.keeper.stop("done")
+    assert "small" in hub.chain.view().plan
+    await hub.server.stop("done")
 
 
 async def test_a_draft_model_takes_memory_of_the_head_or_stays_away() -> None:
     hub = FakeHub("hub", "anna")
     hub.guesses = (Drafting(lookup=True, model="small"), hub.nodes["hub"].memory_free)
-    hub.keeper.start()
+    hub.server.start()
     await hub.until("live")
     head = hub.assigned[0][1]
     assert head.lookup
     assert head.draft is None
     assert head.layers == LayerRange(0, 6)
-    await hub.keeper.stop("done")
+    await hub.server.stop("done")

@@ -1,0 +1,418 @@
+"""Keeps one wanted model served: plans its chains, mends them, holds standbys ready."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from fleetapp.errors import FleetError, NoCapacity
+from fleetapp.fleet.control import FaultReport, Held, StageStatus
+from fleetapp.hub.assigning import give_out, release
+from fleetapp.hub.chains import Chain
+from fleetapp.hub.drafts import Drafting
+from fleetapp.hub.layout import Layout, Need, lay_out, match, patch, same
+from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings, adopted, find, new_stage
+from fleetapp.hub.state import Wanted
+from fleetapp.types import ChainId, ChainView, DeviceId
+
+log = logging.getLogger("fleetapp.hub.serving")
+
+EXCLUDE_SECONDS = 30.0
+"""How long a node that failed to load, or twice to link, is left out (s)."""
+LOOK_AGAIN = 5.0
+"""Between two looks at whether something better could be done (s)."""
+RETIRE_SECONDS = 10.0
+"""How long a chain that is not needed any more may end its answers before they move (s)."""
+
+
+class ModelServer:
+    """The chains of one wanted model.
+
+    Args:
+        name: begins the names of its chains; no two servers, before or after a restart, share one.
+        wanted: what to serve.
+        hub: members, shards, messages.
+    """
+
+    def __init__(self, name: str, wanted: Wanted, hub: Surroundings) -> None:
+        self.wanted = wanted
+        self.waiting = 0
+        """Requests that wait for a chain."""
+        self._name = name
+        self._hub = hub
+        self._numbers = itertools.count(1)
+        self._chains: list[Chain] = []
+        self._asked: dict[Chain, asyncio.Future[Sequence[Deal]]] = {}
+        self._last: dict[Chain, Sequence[Deal]] = {}
+        self._proven: dict[Chain, Sequence[Deal]] = {}
+        """The division with which a chain was live last: what it is mended to."""
+        self._planned: dict[Chain, Sequence[Deal]] = {}
+        """Of chains that have not begun."""
+        self._layout = Layout(())
+        self._need: Need = lambda plan: plan.weight_bytes
+        self._drafting = Drafting(lookup=False)
+        self._pool: list[Stage] = []
+        """Loaded or being loaded, in no chain: standbys, and what members kept."""
+        self._excluded: dict[DeviceId, float] = {}
+        self._unlinked: dict[DeviceId, int] = {}
+        """How often in a row a node failed to link although its shard was loaded."""
+        self._served_once = False
+        self._live = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin serving."""
+        self._begin_chain()
+        self._loop = asyncio.create_task(self._run())
+
+    async def stop(self, reason: str) -> None:
+        """End every chain and release every stage."""
+        tasks = [t for t in (self._loop, *self._tasks) if t is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for chain in self._chains:
+            await chain.stop(reason)
+        pool, self._pool = self._pool, []
+        await release(self._hub, pool, reason)
+
+    # ------------------------------------------------------------------ what others ask
+
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """All, those that retire included."""
+        return tuple(self._chains)
+
+    @property
+    def live(self) -> tuple[Chain, ...]:
+        """Chains that take a request now."""
+        return tuple(c for c in self._chains if c.live and not c.retiring)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no live chain, or that there is one."""
+        best = next(iter(self.live), None) or self._chains[0]
+        return best.reason
+
+    @property
+    def running(self) -> int:
+        """Requests in its chains."""
+        return sum(c.running for c in self._chains)
+
+    async def wait_live(self, deadline: float) -> bool:
+        """Wait at most ``deadline`` seconds; whether some chain takes requests."""
+        end = time.monotonic() + deadline
+        while not self.live:
+            self._live.clear()
+            try:
+                async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                    await self._live.wait()
+            except TimeoutError:
+                return bool(self.live)
+        return True
+
+    def views(self) -> tuple[ChainView, ...]:
+        """Of every chain; who waits is counted at the first."""
+        return tuple(c.view(0 if i else self.waiting) for i, c in enumerate(self._chains))
+
+    def standby_views(self) -> tuple[Stage, ...]:
+        """Stages that are held ready."""
+        return tuple(self._pool)
+
+    # ------------------------------------------------------------------ what members say
+
+    def on_status(self, device_id: DeviceId, status: StageStatus) -> None:
+        """A member reports on an assignment."""
+        if any(c.on_status(device_id, status) for c in self._chains):
+            return
+        stage = find(self._pool, status.assignment, device_id)
+        if stage is not None:
+            stage.hear(status)
+            if status.phase == "failed":
+                log.warning("standby %s: %s", status.assignment, status.message)
+                self._pool.remove(stage)
+                self._excluded[device_id] = time.monotonic()
+            self._hub.changed()
+
+    def on_fault(self, device_id: DeviceId, fault: FaultReport) -> None:
+        """A runner died, or saw its ring break; it may say which PC it blames."""
+        silent = DeviceId(fault.device) if fault.silent and not fault.runner_died else None
+        for chain in self._chains:
+            if silent is not None and silent != device_id and fault.epoch == chain.epoch:
+                chain.on_silent(silent, fault.message)
+            chain.on_fault(device_id, fault)
+        stage = find(self._pool, fault.assignment, device_id)
+        if stage is not None and fault.runner_died:
+            self._pool.remove(stage)
+
+    def on_lost(self, device_id: DeviceId, name: str) -> None:
+        """A member's connection ended."""
+        self._pool = [s for s in self._pool if s.candidate.device_id != device_id]
+        for chain in self._chains:
+            chain.on_lost(device_id, name)
+        self._wake.set()
+
+    def on_sent(self, device_id: DeviceId, sent: dict[str, int]) -> None:
+        """Counters from a heartbeat."""
+        for chain in self._chains:
+            chain.on_sent(device_id, sent)
+
+    def nodes_changed(self) -> None:
+        """Members came, went, changed their consent, or a request ended."""
+        self._wake.set()
+        for chain in self._chains:
+            chain.look()
+
+    def adopt(self, held: Iterable[Held], candidate: Candidate) -> set[str]:
+        """Take over what a member has kept loaded, if it is of use; names of those taken."""
+        taken = set()
+        for item in held:
+            wanted = self.wanted
+            if (item.model, item.precision) != (wanted.model_id, wanted.precision):
+                continue
+            self._pool.append(adopted(item, candidate))
+            taken.add(item.assignment)
+        self._wake.set()
+        return taken
+
+    # ------------------------------------------------------------------ what its chains ask
+
+    @property
+    def drafting(self) -> Drafting:
+        """How heads guess ahead."""
+        return self._drafting
+
+    async def deal(self, chain: Chain) -> Sequence[Deal]:
+        """The next division for a chain, as soon as there is one."""
+        if chain in self._planned:
+            return self._planned.pop(chain)
+        future = asyncio.get_running_loop().create_future()
+        self._asked[chain] = future
+        self._wake.set()
+        try:
+            deals: Sequence[Deal] = await future
+            return deals
+        finally:
+            self._asked.pop(chain, None)
+
+    def spare(self, deal: Deal) -> Stage | None:
+        """Take a loaded stage out of the pool."""
+        stage = next((s for s in self._pool if s.serves(deal)), None)
+        if stage is not None:
+            self._pool.remove(stage)
+        return stage
+
+    async def set_aside(self, stages: Sequence[Stage], reason: str) -> None:
+        """A chain does not need them; nobody else does."""
+        await release(self._hub, stages, reason)
+
+    def blame(self, stage: Stage) -> None:
+        """Leave a node out that cannot load, or repeatedly cannot link; a runner that died after
+        loading is no reason.
+        """
+        device = stage.candidate.device_id
+        if stage.loaded is not None:
+            self._unlinked[device] = self._unlinked.get(device, 0) + 1
+            if self._unlinked[device] < 2:
+                return
+        self._excluded[device] = time.monotonic()
+
+    def went_live(self, chain: Chain) -> None:
+        """A chain serves."""
+        self._served_once = True
+        self._proven[chain] = self._last[chain]
+        for stage in chain.stages:
+            self._unlinked.pop(stage.candidate.device_id, None)
+        self._live.set()
+        self._wake.set()
+
+    # ------------------------------------------------------------------ the loop
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                await self._arrange()
+            except FleetError as exc:
+                for chain in self._asked:
+                    chain.show("planning", exc.message)
+            try:
+                async with asyncio.timeout(LOOK_AGAIN):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _arrange(self) -> None:
+        """Mend what is broken, else see whether there is something better, else hold copies."""
+        for chain in self._unserved():
+            last = self._proven.get(chain)
+            if last is not None and (mended := self._mended(chain, last)) is not None:
+                self._give(chain, mended)
+        nodes = self._usable()
+        if self._unserved():
+            await self._plan(nodes)
+        elif all(c.live and not c.busy for c in self._active()):
+            await self._improve(nodes)
+            await self._hold_copies()
+
+    def _active(self) -> list[Chain]:
+        return [c for c in self._chains if not c.retiring]
+
+    def _unserved(self) -> list[Chain]:
+        """Chains that wait for a division."""
+        return [c for c in self._asked if not c.retiring]
+
+    def _mended(self, chain: Chain, last: Sequence[Deal]) -> tuple[Deal, ...] | None:
+        others = {d for c in self._chains if c is not chain for d in c.device_ids}
+        nodes = self._usable(ours=False)
+        return patch(last, chain.stages, self._pool, nodes, others, self._need)
+
+    async def _plan(self, nodes: Sequence[Candidate]) -> None:
+        """Make the whole plan anew because a chain cannot go on without."""
+        if not self._served_once and len(nodes) < max(1, self.wanted.stages):
+            wanted = max(1, self.wanted.stages)
+            raise NoCapacity(f"{len(nodes)} of {wanted} PCs are ready.")
+        for chain in self._unserved():
+            chain.show("planning", "Choosing who serves which layers.")
+        layout, self._drafting, self._need = await lay_out(self._hub, self.wanted, nodes)
+        self._apply(layout)
+
+    async def _improve(self, nodes: Sequence[Candidate]) -> None:
+        """Change over to a better plan: at once if a PC wants to be left out, else in a pause."""
+        leaving = self._leaving()
+        if (self.running and not leaving) or not nodes:
+            return
+        layout, drafting, need = await lay_out(self._hub, self.wanted, nodes)
+        now = [c.stages for c in self._active()]
+        if len(now) == len(layout.chains) and all(
+            any(same(stages, deals) for stages in now) for deals in layout.chains
+        ):
+            self._layout = layout
+            return
+        if self._unserved() or (self.running and not leaving):
+            return  # something happened meanwhile
+        self._drafting, self._need = drafting, need
+        self._apply(layout)
+
+    def _leaving(self) -> set[DeviceId]:
+        return {n.device_id for n in self._hub.candidates() if n.draining} & {
+            d for c in self._chains for d in c.device_ids
+        }
+
+    def _apply(self, layout: Layout) -> None:
+        self._layout = layout
+        running = self._active()
+        pairs = match([c.stages for c in running], layout.chains)
+        for index, chain in enumerate(running):
+            if index not in pairs:
+                self._retire(chain)
+                continue
+            deals = layout.chains[pairs[index]]
+            chain.sentences = layout.sentences
+            if chain in self._asked:
+                self._give(chain, deals)
+            elif not same(chain.stages, deals):
+                self._last[chain] = deals
+                chain.offer(deals)
+        for index, deals in enumerate(layout.chains):
+            if index not in pairs.values():
+                self._begin_chain(deals).sentences = layout.sentences
+
+    def _begin_chain(self, deals: Sequence[Deal] = ()) -> Chain:
+        name = ChainId(f"{self._name}-{next(self._numbers)}")
+        chain = Chain(name, self.wanted, self._hub, self)
+        self._chains.append(chain)
+        if deals:
+            self._planned[chain] = self._last[chain] = deals
+        chain.start()
+        return chain
+
+    def _give(self, chain: Chain, deals: Sequence[Deal]) -> None:
+        self._last[chain] = deals
+        future = self._asked.pop(chain)
+        if not future.done():
+            future.set_result(deals)
+
+    def _retire(self, chain: Chain) -> None:
+        chain.retiring = True
+        task = asyncio.create_task(self._end(chain))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end(self, chain: Chain) -> None:
+        """Let it finish; what takes longer goes on in another chain."""
+        await chain.wait_idle(RETIRE_SECONDS)
+        await chain.stop("It is not needed any more.")
+        self._asked.pop(chain, None)
+        self._last.pop(chain, None)
+        self._proven.pop(chain, None)
+        self._planned.pop(chain, None)
+        self._chains.remove(chain)
+        self._hub.changed()
+        self._wake.set()
+
+    async def _hold_copies(self) -> None:
+        """Have standbys loaded, and let go what nobody would miss."""
+        if any(not c.live for c in self._active()):
+            return
+        wished = list(self._layout.standbys)
+        kept: list[Stage] = []
+        for stage in self._pool:
+            deal = next((d for d in wished if _holds(stage, d)), None)
+            if deal is not None:
+                wished.remove(deal)
+                kept.append(stage)
+        surplus = [s for s in self._pool if s not in kept]
+        self._pool = kept
+        await release(self._hub, surplus, "It is not needed.")
+        there = {n.device_id: n.session for n in self._usable()}
+        for deal in wished:
+            if there.get(deal.candidate.device_id) != deal.candidate.session:
+                continue
+            stage = new_stage(f"{self._name}.s{next(self._numbers)}.{deal.index}", deal)
+            self._pool.append(stage)
+            try:
+                await give_out(self._hub, self._name, self.wanted, self._drafting, stage)
+            except FleetError:
+                self._pool.remove(stage)
+                raise
+
+    def _usable(self, *, ours: bool = True) -> tuple[Candidate, ...]:
+        """Members that may be used.
+
+        Args:
+            ours: count what our own runners hold there as free, for a plan that replaces them.
+        """
+        now = time.monotonic()
+        stages = [s for c in self._chains for s in c.stages] + self._pool
+        members = [n for n in self._hub.candidates() if not n.draining]
+        found = [
+            n for n in members if now - self._excluded.get(n.device_id, -1e9) > EXCLUDE_SECONDS
+        ]
+        if not found:
+            found = members  # what failed may pass, and there is nobody else
+        if not ours:
+            return tuple(found)
+        held: dict[DeviceId, int] = {}
+        for stage in stages:
+            if stage.sound:
+                device = stage.candidate.device_id
+                held[device] = held.get(device, 0) + stage.plan.weight_bytes
+        return tuple(
+            replace(n, memory_free=n.memory_free + held.get(n.device_id, 0)) for n in found
+        )
+
+
+def _holds(stage: Stage, deal: Deal) -> bool:
+    return (
+        stage.candidate.device_id,
+        stage.candidate.session,
+    ) == (deal.candidate.device_id, deal.candidate.session) and stage.can_be(
+        deal.plan.layers, deal.index, deal.count
+    )
