@@ -63,6 +63,8 @@ class Admission:
         ticket = _Ticket(priority == "batch")
         self._queue.append(ticket)
         self.look()
+        if not (ticket.batch or ticket.granted):
+            self._tell()  # those with batch work have fallen back
         shown = 0
         try:
             while not ticket.granted:

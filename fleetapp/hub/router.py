@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Final, Protocol
 
 from msgspec import structs
@@ -158,10 +158,11 @@ class Router:
                 head, used = self._head_of(chain), chain.head
                 chain.running += 1
                 try:
-                    async for event in flight.run(head):
-                        if isinstance(event, pipe.Delta):
-                            self._affinity.note(names, chain.name)
-                        yield self._translated(event)
+                    async with contextlib.aclosing(flight.run(head)) as events:
+                        async for event in events:
+                            if isinstance(event, pipe.Delta):
+                                self._affinity.note(names, chain.name)
+                            yield self._translated(event)
                 finally:
                     chain.running -= 1
                     server.nodes_changed()
@@ -249,7 +250,7 @@ class _Flight:
         self._said: list[int] = []
         self._started = False
 
-    async def run(self, head: Head | None) -> AsyncIterator[Event]:
+    async def run(self, head: Head | None) -> AsyncGenerator[Event]:
         """One attempt: events that the client has not seen, until the end or a failure."""
         self.failure = None
         if head is None:
