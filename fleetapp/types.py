@@ -18,8 +18,9 @@ Precision = Literal["exact", "fast"]
 Priority = Literal["interactive", "batch"]
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 Role = Literal["member", "coordinator", "admin"]
-Decision = Literal["approve", "decline", "revoke", "reinstate"]
-"""An admin's word on one PC: the first two on one that waits, the others on a member."""
+Decision = Literal["approve", "decline", "revoke", "reinstate", "drain", "undrain", "evict"]
+"""An admin's word on one PC: the first two on one that waits, the others on a member. A drained one
+hands its work over and gets none; an evicted one may join again with a code, a revoked one not."""
 Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
@@ -171,6 +172,8 @@ class NodeView(msgspec.Struct, frozen=True):
     hardware: Hardware | None = None
     last_seen: float | None = None
     """Seconds since the last heartbeat."""
+    drained: bool = False
+    """An admin wants it to have no work."""
 
 
 class HopView(msgspec.Struct, frozen=True):
@@ -194,6 +197,8 @@ class ChainView(msgspec.Struct, frozen=True):
     """Sentences that explain who holds which layers."""
     assignments: tuple[AssignmentView, ...] = ()
     hops: tuple[HopView, ...] = ()
+    standbys: tuple[AssignmentView, ...] = ()
+    """Copies of stages, held ready for when a PC leaves; told with a model's first chain."""
     running: int = 0
     waiting: int = 0
 

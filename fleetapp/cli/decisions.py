@@ -1,4 +1,4 @@
-"""``fleetapp fleet approve|decline|revoke|reinstate``: the admin's word on one PC."""
+"""``fleetapp fleet approve|decline|revoke|reinstate|drain|…``: the admin's word on one PC."""
 
 from __future__ import annotations
 
@@ -52,11 +52,23 @@ _WORDS: dict[Decision, _Word] = {
         ("revoked",),
         "{} is a member again.",
     ),
+    "drain": _Word(
+        "Have a PC hand its work over to others and get none, as before maintenance.",
+        _MEMBER,
+        "{} hands its work over and gets none until 'fleetapp fleet undrain'.",
+    ),
+    "undrain": _Word("Let a drained PC work again.", _MEMBER, "{} may work again."),
+    "evict": _Word(
+        "Put a PC out of the fleet. Unlike a revoked one it may join again with a code.",
+        _MEMBER,
+        "{} is out of the fleet.",
+        "Put {} out of the fleet?",
+    ),
 }
 
 
 def add_decisions(group: click.Group) -> None:
-    """Put the four commands into ``fleetapp fleet``."""
+    """Put the commands into ``fleetapp fleet``."""
     for decision, word in _WORDS.items():
         group.add_command(_command(decision, word))
 

@@ -14,9 +14,9 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from fleetapp.bench.throwaway import ThrowAwayFleet
 from fleetapp.cli.output import clean
 from fleetapp.demo.run import Options, Result, ask, bring_up
-from fleetapp.demo.throwaway import ThrowAwayFleet
 from fleetapp.errors import BadRequest, Cancelled
 from fleetapp.fleet.identity import Identity
 from fleetapp.models.library import Library

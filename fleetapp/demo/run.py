@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from fleetapp.demo.throwaway import Say, ThrowAwayFleet
+from fleetapp.bench.throwaway import Say, ThrowAwayFleet
 from fleetapp.errors import FleetError, NoHub, from_code
 from fleetapp.types import AssignmentView, ChainView, FleetView, Precision
 

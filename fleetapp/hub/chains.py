@@ -21,7 +21,7 @@ from fleetapp.hub.assigning import give_out
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.stage import LOADED, Deal, Stage, Surroundings, all_of, find, new_stage
 from fleetapp.hub.state import Wanted
-from fleetapp.types import ChainId, ChainView, DeviceId, HopView
+from fleetapp.types import AssignmentView, ChainId, ChainView, DeviceId, HopView
 
 log = logging.getLogger("fleetapp.hub.chains")
 
@@ -212,7 +212,7 @@ class Chain:
         """Members came, went, or changed their consent."""
         self._wake.set()
 
-    def view(self, waiting: int = 0) -> ChainView:
+    def view(self, waiting: int = 0, standbys: tuple[AssignmentView, ...] = ()) -> ChainView:
         """For status and the admin's table."""
         stages, count = self._stages, len(self._stages)
         return ChainView(
@@ -234,6 +234,7 @@ class Chain:
             )
             if count > 1
             else (),
+            standbys=standbys,
             running=self.running,
             waiting=waiting,
         )

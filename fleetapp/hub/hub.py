@@ -377,7 +377,29 @@ class Hub:
             memory_free=int(session.memory_free * MEMORY_SHARE),
             coordinator=session.device_id == self.identity.device_id,
             session=self._session_numbers[session],
+            draining=self._drained(session.device_id),
         )
+
+    def drain(self, device_id: str, *, on: bool) -> bool:
+        """Have a member hand its work over and get none, or let it work again; whether that is new.
+
+        Raises:
+            NotFound: no such member.
+        """
+        assert self.state.value is not None
+        if device_id not in self.membership.members:
+            raise NotFound(f"The fleet has no member {device_id}.")
+        drained = self.state.value.drained
+        if (device_id in drained) == on:
+            return False
+        rest = tuple(d for d in drained if d != device_id)
+        self.state.change(drained=(*rest, device_id) if on else rest)
+        self._members_changed()
+        return True
+
+    def _drained(self, device_id: DeviceId) -> bool:
+        assert self.state.value is not None
+        return device_id in self.state.value.drained
 
     def session_of(self, device_id: DeviceId) -> int:
         """Number of a member's present connection; 0 if it has none."""
@@ -476,6 +498,7 @@ class Hub:
                     app=session.hello.app if session else "",
                     hardware=session.hello.hardware if session else None,
                     last_seen=round(now - session.last_heard, 1) if session else None,
+                    drained=self._drained(member.device_id),
                 )
             )
         nodes += [

@@ -118,8 +118,10 @@ class ModelServer:
         return True
 
     def views(self) -> tuple[ChainView, ...]:
-        """Of every chain; who waits is counted at the first."""
-        return tuple(c.view(0 if i else self.waiting) for i, c in enumerate(self._chains))
+        """Of every chain; standbys and those who wait are told with the first."""
+        first, *others = self._chains
+        standbys = tuple(s.view(self.wanted.model_id) for s in self._pool)
+        return (first.view(self.waiting, standbys), *(c.view() for c in others))
 
     def standby_views(self) -> tuple[Stage, ...]:
         """Stages that are held ready."""

@@ -48,6 +48,8 @@ class HubState(msgspec.Struct, frozen=True):
     wanted: tuple[Wanted, ...] = ()
     pending: tuple[Pending, ...] = ()
     declined: tuple[Declined, ...] = ()
+    drained: tuple[str, ...] = ()
+    """Devices that an admin has taken out of work."""
 
 
 class StateFile:

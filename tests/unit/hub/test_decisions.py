@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -87,7 +88,39 @@ async def test_the_coordinator_cannot_shut_itself_out(home: TestHub) -> None:
     assert home.trust.allows(home.me.identity.spki)
 
 
-@pytest.mark.parametrize("decision", ["approve", "decline", "revoke", "reinstate"])
+async def test_a_drained_pc_is_a_candidate_only_for_what_it_has(home: TestHub) -> None:
+    anna = home.enrol("anna")
+    Line(home, anna)
+    device = anna.identity.device_id
+    decide(home.hub, "drain", device)
+    assert [(c.name, c.draining) for c in home.hub.candidates()] == [("anna", True)]
+    assert [n.drained for n in home.hub.view().nodes if n.name == "anna"] == [True]
+    decide(home.hub, "drain", device)
+    home.restart()
+    Line(home, anna)
+    assert [c.draining for c in home.hub.candidates()] == [True], "it is on disk"
+    decide(home.hub, "undrain", device)
+    assert [c.draining for c in home.hub.candidates()] == [False]
+    assert audit(home) == [("local", "drained", "anna"), ("local", "undrained", "anna")]
+
+
+async def test_an_evicted_pc_may_come_again_with_a_code(home: TestHub) -> None:
+    anna = home.enrol("anna")
+    line = Line(home, anna)
+    device = anna.identity.device_id
+    decide(home.hub, "evict", device)
+    await line.until_closed()
+    assert device not in home.members
+    assert home.ask(anna.identity, home.codes.create(hours=1).code).leaf
+    decide(home.hub, "revoke", device)
+    with pytest.raises(BadRequest, match="shut out already"):
+        decide(home.hub, "evict", device)
+    with pytest.raises(BadRequest, match="coordinator"):
+        decide(home.hub, "evict", home.me.identity.device_id)
+    assert not home.trust.allows(anna.identity.spki)
+
+
+@pytest.mark.parametrize("decision", get_args(Decision))
 async def test_nobody_has_that_id(home: TestHub, decision: Decision) -> None:
     before = home.trust.epoch
     with pytest.raises(NotFound, match="nobody"):

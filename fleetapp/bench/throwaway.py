@@ -95,6 +95,8 @@ class ThrowAwayFleet:
         models_dir: a library that holds the model.
         say: told in one sentence what just happened.
         extra: more environment for the agents.
+        each: more environment for single agents, by number from 1.
+        restarts: how often each agent is started again.
     """
 
     def __init__(
@@ -103,7 +105,12 @@ class ThrowAwayFleet:
         models_dir: Path,
         say: Say = lambda _: None,
         extra: Mapping[str, str] | None = None,
+        *,
+        each: Mapping[int, Mapping[str, str]] | None = None,
+        restarts: int = RESTARTS,
     ) -> None:
+        self._each = dict(each or {})
+        self._restarts = restarts
         self._count = nodes
         self._models = models_dir
         self._say = say
@@ -154,6 +161,7 @@ class ThrowAwayFleet:
                 "FLEETAPP_NODE_NAME": f"pc-{number}",
                 "FLEETAPP_THREADS": str(max(1, cores // self._count)),
                 **self._extra,
+                **self._each.get(number, {}),
             }
             self.nodes.append(Node(number, self.root / f"pc-{number}", env))
         await asyncio.gather(*(self._start(n) for n in self.nodes))
@@ -168,8 +176,10 @@ class ThrowAwayFleet:
         self._pin_ports()
         self._guard = asyncio.create_task(self._keep_alive())
 
-    async def serve(self, model: str, precision: Precision, draft: str = "auto") -> ChainView:
-        """Ask the hub to serve a model over all nodes, and wait until it does.
+    async def serve(
+        self, model: str, precision: Precision, draft: str = "auto", stages: int = 0
+    ) -> ChainView:
+        """Ask the hub to serve a model over all nodes, or so many, and wait until it does.
 
         Raises:
             FleetError: it cannot.
@@ -177,7 +187,12 @@ class ThrowAwayFleet:
         await self._post(
             self.coordinator,
             "models/start",
-            {"model": model, "precision": precision, "stages": self._count, "draft": draft},
+            {
+                "model": model,
+                "precision": precision,
+                "stages": stages or self._count,
+                "draft": draft,
+            },
             ChainView,
         )
         failures = Failures()
@@ -218,6 +233,14 @@ class ThrowAwayFleet:
         """One agent's own status."""
         status: LocalStatus = await self._get(node, "status", LocalStatus)
         return status
+
+    async def post(self, node: Node, path: str, body: object, kind: Any = dict[str, Any]) -> Any:
+        """A call of a node's loopback API.
+
+        Raises:
+            FleetError: as the agent says.
+        """
+        return await self._post(node, path, body, kind)
 
     # ------------------------------------------------------------------ processes
 
@@ -276,7 +299,7 @@ class ThrowAwayFleet:
             await asyncio.sleep(0.2)
             for node in self.nodes:
                 process = node.process
-                if process is None or process.returncode is None or node.restarts >= RESTARTS:
+                if process is None or process.returncode is None or node.restarts >= self._restarts:
                     continue
                 node.restarts += 1
                 self._say(f"{node.name} ended with code {process.returncode}; starting it again.")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fleetapp.demo.throwaway import Failures
+from fleetapp.bench.throwaway import Failures
 from fleetapp.errors import RunnerFailed
 from fleetapp.types import AssignmentView, ChainView, LayerRange
 
