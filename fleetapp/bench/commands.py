@@ -11,7 +11,16 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from fleetapp.bench import common, parity, pipeline, prefill, prefix, speculation, users
+from fleetapp.bench import (
+    common,
+    parity,
+    pipeline,
+    prefill,
+    prefix,
+    recovery,
+    speculation,
+    users,
+)
 from fleetapp.errors import NotFound
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
@@ -206,6 +215,21 @@ def speculation_command(
         model,
         as_json,
         ("worst_cell_ratio", "full_vs_naive_100ms", "tokens_equal"),
+    )
+
+
+@bench.command("recovery")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--quick", is_flag=True, help="A few disturbances only.")
+@click.option("--model", default=SAMPLE, show_default=True, help="A model of your library.")
+def recovery_command(model: str, quick: bool, as_json: bool) -> None:
+    """PCs are killed, frozen, cut off and taken back while four answers stream."""
+    effort = recovery.QUICK if quick else recovery.FULL
+    _run(
+        lambda library, progress: recovery.run(library, model, effort=effort, progress=progress),
+        model,
+        as_json,
+        ("kills", "wrong_tokens", "hangs", "p95_pause_s", *(() if quick else ("detect_s",))),
     )
 
 
