@@ -36,7 +36,7 @@ DETECT_TARGET: Final = 6.0
 STALL: Final = 5.0
 CASE_SECONDS: Final = 120.0
 _TOKENS: Final = 64
-_LONG: Final = 450
+_LONG: Final = 200
 """Words of the prompts whose reading is disturbed."""
 
 
@@ -219,8 +219,7 @@ class Range:
                 case.errors.append(answer.error)
             elif answer.ids != right.ids or answer.text != right.text:
                 case.wrong += 1
-            noticed = moment + case.detect
-            case.pauses.append(max(0.0, _resumed(answer, moment) - noticed))
+            case.pauses.append(max(0.0, _lost(answer, right, moment) - case.detect))
 
     async def _until_phase(self, phase: str, answers: Sequence[Read]) -> None:
         if phase == "prefill":
@@ -277,15 +276,24 @@ class Range:
         return 30.0
 
 
-def _resumed(answer: Read, moment: float) -> float:
-    """When it went on after ``moment``; ``moment`` if it had ended by then."""
+def _lost(answer: Read, right: Read, moment: float) -> float:
+    """Seconds that an answer stood still because of what happened at ``moment``.
+
+    For one that had not begun it is how much later its first token came than undisturbed.
+    """
     after = [t for t in answer.times if t > moment]
     if not after:
-        return moment
+        return 0.0
+    if answer.times[0] > moment:
+        late = answer.times[0] - answer.began - (right.times[0] - right.began)
+        return max(0.0, late)
     # A token that was on its way when it happened is not the answer going on: the longest gap is.
     marks = [moment, *after]
-    gaps = [(b - a, b) for a, b in itertools.pairwise(marks)]
-    return max(gaps)[1]
+    return max(b - moment for a, b in itertools.pairwise(marks) if b - a == _longest(marks))
+
+
+def _longest(marks: Sequence[float]) -> float:
+    return max(b - a for a, b in itertools.pairwise(marks))
 
 
 def _whole(chain: ChainView) -> bool:
