@@ -304,6 +304,17 @@ class NoCapacity(FleetUnavailable):
     code = "no_capacity"
 
 
+class RateLimited(FleetUnavailable):
+    """``seconds`` until it makes sense to try again."""
+
+    code = "rate_limited"
+    http_status = 429
+
+    def __init__(self, message: str, *, remedy: str = "", seconds: int = 1) -> None:
+        super().__init__(message, remedy=remedy)
+        self.seconds = seconds
+
+
 class ChainBroken(FleetUnavailable):
     code = "chain_broken"
     default_remedy = "Ask again; the fleet repairs itself within seconds."

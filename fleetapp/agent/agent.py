@@ -400,10 +400,10 @@ class Agent:
         """API keys, without their secrets."""
         return list(self._hub().keys.list())
 
-    async def make_key(self, name: str) -> ApiKeyView:
+    async def make_key(self, name: str, parallel: int = 0, per_minute: int = 0) -> ApiKeyView:
         """A new API key; its text is in the reply and nowhere else."""
         hub = self._hub()
-        view = hub.keys.create(name)
+        view = hub.keys.create(name, parallel, per_minute)
         hub.audit.write("local", "key_created", name=name)
         return view
 

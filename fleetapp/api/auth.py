@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
+from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from fleetapp.errors import TrustError, Unauthorized
-from fleetapp.hub.keys import KeyBook
+from fleetapp.hub.keys import ApiKeyView, KeyBook
+
+KEY: Final[web.RequestKey[ApiKeyView]] = web.RequestKey("key", ApiKeyView)
+"""Under this name a request carries the key that let it in, if one did."""
 
 Authorize = Callable[[web.Request], None]
 """Returns, or raises Unauthorized or TrustError."""
@@ -38,7 +42,7 @@ def key_authorizer(book: KeyBook) -> Authorize:
     """For the fleet's address: any key of the book."""
 
     def authorize(request: web.Request) -> None:
-        book.check(bearer(request))
+        request[KEY] = book.check(bearer(request))
 
     return authorize
 

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from fleetapp.errors import BadRequest, FleetError, NotFound, TooLarge
+from fleetapp.errors import BadRequest, FleetError, NotFound, RateLimited, TooLarge
 
 log = logging.getLogger("fleetapp.api")
 
@@ -55,6 +55,8 @@ def error_response(error: FleetError) -> web.Response:
     response = json_response(error_body(error), status=error.http_status)
     if error.http_status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RateLimited):
+        response.headers["Retry-After"] = str(error.seconds)
     if error.http_status == 408:
         response.force_close()  # the rest of the body may still arrive and is not a request
     return response

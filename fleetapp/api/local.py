@@ -93,8 +93,8 @@ class LocalAgent(Protocol):
         """API keys, without their secrets."""
         ...
 
-    async def make_key(self, name: str) -> ApiKeyView:
-        """A new API key; ``key`` is set."""
+    async def make_key(self, name: str, parallel: int, per_minute: int) -> ApiKeyView:
+        """A new API key; ``key`` is set. 0 is no limit."""
         ...
 
     async def revoke_key(self, key_id: str) -> None:
@@ -126,6 +126,12 @@ class _Contribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Create(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
+
+
+class _Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    parallel: int = 0
+    per_minute: int = 0
 
 
 class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -268,8 +274,9 @@ class _Local:
         return json_response(await self._agent.keys())
 
     async def make_key(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Create)
-        return json_response(await self._agent.make_key(asked.name))
+        asked = await _body(request, _Key)
+        made = await self._agent.make_key(asked.name, asked.parallel, asked.per_minute)
+        return json_response(made)
 
     async def revoke_key(self, request: web.Request) -> web.Response:
         await self._agent.revoke_key(request.match_info["id"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 
 import msgspec
 from aiohttp import web
 
 from fleetapp.api import schema
-from fleetapp.api.auth import Authorize
+from fleetapp.api.auth import KEY, Authorize
 from fleetapp.api.body import read_json_body
 from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
 from fleetapp.api.feed import EventFeed, Limits
@@ -17,6 +18,7 @@ from fleetapp.api.several import together
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import Delta, Finished, Generate, Started
 from fleetapp.errors import FleetError, NotFound
+from fleetapp.hub.quota import Quotas
 from fleetapp.hub.service import CompletionService, Event, Queued
 
 
@@ -25,6 +27,7 @@ def add_openai_routes(
     service: CompletionService,
     authorize: Authorize,
     limits: Limits | None = None,
+    quotas: Quotas | None = None,
 ) -> None:
     """Serve the OpenAI-compatible API and ``/healthz`` from ``app``.
 
@@ -33,8 +36,9 @@ def add_openai_routes(
         service: who answers.
         authorize: called for every request but ``/healthz``.
         limits: deadlines and sizes.
+        quotas: counts what the keys use.
     """
-    api = _Api(service, authorize, limits or Limits())
+    api = _Api(service, authorize, limits or Limits(), quotas or Quotas())
     use_error_middleware(app)
     app.add_routes(
         [
@@ -48,7 +52,10 @@ def add_openai_routes(
 
 
 class _Api:
-    def __init__(self, service: CompletionService, authorize: Authorize, limits: Limits) -> None:
+    def __init__(
+        self, service: CompletionService, authorize: Authorize, limits: Limits, quotas: Quotas
+    ) -> None:
+        self._quotas = quotas
         self._service = service
         self._authorize = authorize
         self._limits = limits
@@ -84,6 +91,13 @@ class _Api:
         return await self._answer(request, call, chat=False)
 
     async def _answer(
+        self, request: web.Request, call: schema.Call, chat: bool
+    ) -> web.StreamResponse:
+        key = request.get(KEY)
+        with nullcontext() if key is None else self._quotas.use(key):
+            return await self._answered(request, call, chat)
+
+    async def _answered(
         self, request: web.Request, call: schema.Call, chat: bool
     ) -> web.StreamResponse:
         devices = next((m.devices for m in self._service.served() if m.model_id == call.model), ())

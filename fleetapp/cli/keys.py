@@ -33,18 +33,28 @@ def list_keys(app: App, /, as_json: bool) -> None:
     if as_json:
         output.print_json(found)
     else:
-        output.print_table(("Id", "Name", "Made"), [(k.id, k.name, when(k.created)) for k in found])
+        rows = [
+            (k.id, k.name, when(k.created), _limit(k.parallel), _limit(k.per_minute)) for k in found
+        ]
+        output.print_table(("Id", "Name", "Made", "At a time", "A minute"), rows)
+
+
+def _limit(number: int) -> str:
+    return str(number) if number else "any number"
 
 
 @keys.command("new")
 @click.argument("name")
+@click.option("--parallel", default=0, help="Requests it may have at a time; 0: any number.")
+@click.option("--per-minute", default=0, help="Requests it may make in a minute; 0: any number.")
 @json_option
 @common_options
 @pass_app
-def new_key(app: App, /, name: str, as_json: bool) -> None:
+def new_key(app: App, /, name: str, parallel: int, per_minute: int, as_json: bool) -> None:
     """Make an API key for the program or person NAME; it is shown once."""
     with agent_client(app.home) as client:
-        made = as_type(client.request("POST", "/local/v1/keys", {"name": name}), ApiKeyView)
+        body = {"name": name, "parallel": parallel, "per_minute": per_minute}
+        made = as_type(client.request("POST", "/local/v1/keys", body), ApiKeyView)
     if as_json:
         output.print_json(made)
         return

@@ -19,6 +19,7 @@ from fleetapp.platform.base import Platform
 
 KEY_PREFIX = "fleet-"
 MAX_NAME = 80
+MAX_LIMIT = 100_000
 SCHEMA = 1
 
 
@@ -30,6 +31,10 @@ class ApiKeyView(msgspec.Struct, frozen=True):
     created: float
     """Unix seconds."""
     key: str = ""
+    parallel: int = 0
+    """Requests it may have at a time; 0: any number."""
+    per_minute: int = 0
+    """Requests it may make in a minute; 0: any number."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -37,6 +42,13 @@ class _Stored(msgspec.Struct, frozen=True):
     name: str
     created: float
     sha256: str
+    parallel: int = 0
+    per_minute: int = 0
+
+    def view(self) -> ApiKeyView:
+        return ApiKeyView(
+            self.id, self.name, self.created, "", parallel=self.parallel, per_minute=self.per_minute
+        )
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -64,12 +76,22 @@ class KeyBook:
         self._now = now
         self._keys = _read(path)
 
-    def create(self, name: str) -> ApiKeyView:
+    def create(self, name: str, parallel: int = 0, per_minute: int = 0) -> ApiKeyView:
         """Make a key; the returned view is the only place where it can be read.
 
+        Args:
+            name: of who will use it.
+            parallel: requests it may have at a time; 0 any number.
+            per_minute: requests it may make in a minute; 0 any number.
+
         Raises:
-            BadRequest: the name is empty, too long or has control characters.
+            BadRequest: the name is empty, too long or has control characters, or a limit is none.
         """
+        for param, value in (("parallel", parallel), ("per_minute", per_minute)):
+            if not 0 <= value <= MAX_LIMIT:
+                raise BadRequest(
+                    f"{param} is {value}, it must be 0 (no limit) to {MAX_LIMIT}.", param=param
+                )
         name = name.strip()
         if not name or len(name) > MAX_NAME or not name.isprintable():
             raise BadRequest(
@@ -78,13 +100,15 @@ class KeyBook:
                 param="name",
             )
         key = KEY_PREFIX + secrets.token_urlsafe(32)
-        stored = _Stored(secrets.token_hex(4), name, self._now(), _digest(key))
+        stored = _Stored(
+            secrets.token_hex(4), name, self._now(), _digest(key), parallel, per_minute
+        )
         self._save((*self._keys, stored))
-        return ApiKeyView(stored.id, name, stored.created, key)
+        return msgspec.structs.replace(stored.view(), key=key)
 
     def list(self) -> tuple[ApiKeyView, ...]:
         """All keys, oldest first, without the secrets."""
-        return tuple(ApiKeyView(k.id, k.name, k.created) for k in self._keys)
+        return tuple(k.view() for k in self._keys)
 
     def revoke(self, key_id: str) -> None:
         """Forget a key; it is refused from the next request on.
@@ -113,7 +137,7 @@ class KeyBook:
                 found = stored
         if found is None:
             raise Unauthorized("This API key is not known here.")
-        return ApiKeyView(found.id, found.name, found.created)
+        return found.view()
 
     def _save(self, keys: tuple[_Stored, ...]) -> None:
         self._platform.write_private(self._path, msgspec.json.encode(_File(SCHEMA, keys)))

@@ -154,8 +154,8 @@ class FakeAgent:
         self._note("keys")
         return list(self._keys.values())
 
-    async def make_key(self, name: str) -> ApiKeyView:
-        self._note("make_key", name)
+    async def make_key(self, name: str, parallel: int, per_minute: int) -> ApiKeyView:
+        self._note("make_key", name, parallel, per_minute)
         self._keys["k1"] = ApiKeyView("k1", name, 1.7e9)
         return ApiKeyView("k1", name, 1.7e9, "fleet-secret")
 

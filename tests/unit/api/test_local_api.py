@@ -58,7 +58,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("DELETE", "fleet/codes/id1", None, ("revoke_code", "id1")),
         ("GET", "trace?model=m", None, ("trace", "m")),
         ("GET", "keys", None, ("keys",)),
-        ("POST", "keys", {"name": "editor"}, ("make_key", "editor")),
+        ("POST", "keys", {"name": "editor"}, ("make_key", "editor", 0, 0)),
         ("POST", "models/start", {"model": "m"}, ("start", "m", None, 0, "auto")),
         ("POST", "models/start", {"model": "m", "precision": "exact", "stages": 3},
          ("start", "m", "exact", 3, "auto")),

@@ -30,7 +30,11 @@ from tests.support.fake_agent import CODE, FakeAgent
         (("fleet", "codes", "new", "--hours", "2", "--uses", "3", "--approve"),
          ("make_code", 2.0, 3, True), CODE),
         (("fleet", "codes", "revoke", "id1"), ("revoke_code", "id1"), "revoked"),
-        (("keys", "new", "editor"), ("make_key", "editor"), "fleet-secret"),
+        (
+            ("keys", "new", "editor", "--parallel", "2", "--per-minute", "30"),
+            ("make_key", "editor", 2, 30),
+            "fleet-secret",
+        ),
         (("keys",), ("keys",), "Id"),
         (("serve", "tiny"), ("start", "tiny", None, 0, "auto"), "Fits on DESK-1 alone."),
         (("serve", "tiny", "--precision", "exact", "--stages", "3"),
