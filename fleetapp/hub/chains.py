@@ -433,6 +433,9 @@ class Chain:
         for stage in self._stages:
             if stage.candidate.device_id not in members and stage.status.phase != "failed":
                 stage.fail("it stopped contributing")
+        for stage in self._stages:
+            if stage.only_unlinked and stage.loaded is not None:
+                stage.status = stage.loaded  # it may well link with other neighbours
         failed = [s for s in self._stages if s.status.phase == "failed"]
         self._stages = [s for s in self._stages if s.status.phase in LOADED]
         await self._owner.set_aside([*failed, *coming], "It is not needed.")

@@ -25,6 +25,8 @@ EXCLUDE_SECONDS = 30.0
 """How long a node that failed to load, or twice to link, is left out (s)."""
 LOOK_AGAIN = 5.0
 """Between two looks at whether something better could be done (s)."""
+LOOK_SHARE = 20.0
+"""And at least so many times as long as looking took."""
 RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
 
@@ -61,6 +63,9 @@ class ModelServer:
         self._unlinked: dict[DeviceId, int] = {}
         """How often in a row a node failed to link although its shard was loaded."""
         self._served_once = False
+        self._next_look = 0.0
+        self._looked_at: set[DeviceId] = set()
+        """Who wanted to leave at the last look."""
         self._live = asyncio.Event()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -288,12 +293,19 @@ class ModelServer:
     async def _improve(self, nodes: Sequence[Candidate]) -> None:
         """Change over to a better plan: at once if a PC wants to be left out, else in a pause."""
         leaving = self._leaving()
+        now = time.monotonic()
         if (self.running and not leaving) or not nodes:
             return
+        if now < self._next_look and leaving == self._looked_at:
+            return
+        self._looked_at = leaving
         layout, drafting, need = await lay_out(self._hub, self.wanted, nodes)
-        now = [c.stages for c in self._active()]
-        if len(now) == len(layout.chains) and all(
-            any(same(stages, deals) for stages in now) for deals in layout.chains
+        # PCs that come and go all the time must not keep the planner busy.
+        ended = time.monotonic()
+        self._next_look = ended + max(LOOK_AGAIN, LOOK_SHARE * (ended - now))
+        present = [c.stages for c in self._active()]
+        if len(present) == len(layout.chains) and all(
+            any(same(stages, deals) for stages in present) for deals in layout.chains
         ):
             self._layout = layout
             return

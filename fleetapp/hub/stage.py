@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from fleetapp.errors import ChainBroken, FleetError
+from fleetapp.errors import ChainBroken, FleetError, RunnerFailed
 from fleetapp.fleet.control import FromHub, Held, Neighbour, Signed, StageStatus
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.planner.equal import ModelCost, StagePlan
@@ -83,6 +83,7 @@ class Stage:
     """What it said when it became ready: port, cache, window. Later statuses need not repeat it."""
     sent_base: int = 0
     sent_bytes: int = 0
+    lost: bool = False
 
     @property
     def sound(self) -> bool:
@@ -108,8 +109,19 @@ class Stage:
         if status.phase == "ready":
             self.loaded = status
 
+    @property
+    def only_unlinked(self) -> bool:
+        """Its runner lives, but the ring could not be formed."""
+        return (
+            self.status.phase == "failed"
+            and self.loaded is not None
+            and self.status.code not in ("", RunnerFailed.code)
+            and not self.lost
+        )
+
     def fail(self, message: str) -> None:
         """It is no use any more."""
+        self.lost = True
         self.status = StageStatus(
             assignment=self.assignment,
             phase="failed",
