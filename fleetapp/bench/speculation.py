@@ -57,7 +57,7 @@ class Effort:
 
 
 FULL: Final = Effort(
-    (At(0.0, 5, 96), At(0.01, 3, 64), At(0.05, 2, 32), At(FAR, 1, 32)),
+    (At(0.0, 4, 80), At(0.01, 3, 48), At(0.05, 2, 24), At(FAR, 1, 24)),
 )
 QUICK: Final = Effort(
     (At(0.0, 2, 32), At(FAR, 1, 12)), kinds=("list", "technical"), full_rounds=1, full_tokens=24
