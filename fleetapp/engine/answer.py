@@ -96,9 +96,20 @@ class Answer:
     decoder: TextStream
     stops: StopMatcher
     arrived: float
+    left: float
+    """Seconds that it waits for a ring from now on before it is given up."""
+    until: float | None = None
+    """While there is no ring: when it is given up."""
     prompt_tokens: int = 0
+    wanted: int = 0
+    """Tokens that it was to have when it was first queued; before that as ``max_tokens``."""
     budget: int = 0
+    """Tokens that it may have in this ring."""
     tokens: int = 0
+    """Of the answer, those included that were ``recalled``."""
+    recalled: int = 0
+    """Said by another head."""
+    started: bool = False
     admitted: float | None = None
     first: float | None = None
     last: float | None = None
@@ -109,15 +120,16 @@ class Answer:
     drafted: int = 0
     accepted: int = 0
     seed: int = 0
-    prompt: tuple[int, ...] = ()
-    """Kept, like ``said``, where choosing a token takes the tokens before it."""
-    said: list[int] = field(default_factory=list)
     reporter: Reporter | None = None
     """If log probabilities were asked for."""
     unsaid: list[int] = field(default_factory=list)
     """Committed tokens whose text has not been looked at."""
     unsent: list[int] = field(default_factory=list)
     """Committed tokens that no Delta has named."""
+    pieces: list[str] = field(default_factory=list)
+    """What the first of them have made safe to show, token by token."""
+    joint: int = 0
+    """So many of ``pieces`` may be shown: their reports go with them."""
 
     @property
     def request_id(self) -> str:
@@ -132,36 +144,59 @@ class Answer:
         if self.first is None:
             self.first = now
         self.unsent.append(token)
-        if self.request.sampling.needs_history:
-            self.said.append(token)
         if not silent:
             self.unsaid.append(token)
-            if self.reporter is not None and chosen.logprob is not None:
+            if self.reporter is not None:
                 self.reporter.take(token, chosen.logprob, chosen.top)
 
     def say(self) -> Delta | None:
         """The text that has become safe to show since the last call, if any."""
-        text = "".join([self.stops.push(self.decoder.push(t)) for t in self.unsaid])
-        self.unsaid.clear()
+        self._look()
+        count = self.joint
+        text = "".join(self.pieces[:count])
         if not text:
             return None
-        return self._delta(text, self.reporter.show(text) if self.reporter else ())
+        reports = self.reporter.release(count) if self.reporter is not None else ()
+        ids = tuple(self.unsent[:count])
+        del self.pieces[:count], self.unsent[:count]
+        self.joint = 0
+        return Delta(self.request_id, text, ids, reports)
 
     def last_words(self) -> Delta | None:
         """Everything still held back; the end of the answer."""
-        parts = [self.stops.push(self.decoder.push(t)) for t in self.unsaid]
-        self.unsaid.clear()
-        parts.append(self.stops.push(self.decoder.flush()))
-        parts.append(self.stops.flush())
-        text = "".join(parts)
+        self._look()
+        rest = self.stops.push(self.decoder.flush()) + self.stops.flush()
+        text = "".join(self.pieces) + rest
+        ids = tuple(self.unsent)
+        self.pieces.clear()
+        self.unsent.clear()
+        self.joint = 0
         reports: tuple[TokenLogprob, ...] = ()
         if self.reporter is not None:
-            reports = self.reporter.finish(text, cut=self.stops.stopped)
-        return self._delta(text, reports) if text or self.unsent or reports else None
+            reports = self.reporter.finish(rest, cut=self.stops.stopped)
+        return Delta(self.request_id, text, ids, reports) if text or ids or reports else None
 
-    def _delta(self, text: str, reports: tuple[TokenLogprob, ...]) -> Delta:
-        ids, self.unsent = tuple(self.unsent), []
-        return Delta(self.request_id, text, ids, reports)
+    def recall(self, token: int, *, silent: bool) -> None:
+        """A token that another head has chosen and said."""
+        self.tokens += 1
+        self.recalled += 1
+        if not silent:
+            piece = self.stops.push(self.decoder.push(token))
+            if self.reporter is not None:
+                self.reporter.recall(token, piece, whole=not self.stops.holds)
+
+    def _look(self) -> None:
+        """Turn tokens into text. What is shown so far is always that of all tokens named so far:
+        each is pushed by itself, and named together with all that it made safe.
+        """
+        for token in self.unsaid:
+            piece = self.stops.push(self.decoder.push(token))
+            self.pieces.append(piece)
+            if self.reporter is None or self.reporter.look(
+                token, piece, whole=not self.stops.holds
+            ):
+                self.joint = len(self.pieces)
+        self.unsaid.clear()
 
     def finished(
         self, reason: FinishReason, now: float, error: FleetError | None = None
@@ -182,12 +217,13 @@ class Answer:
             return None
         decode, account = self.last - self.first, self.account
         prefill = self.first - self.admitted
+        own = self.tokens - self.recalled - 1
         spent = account.compute + account.wire + account.host
         return Timings(
             queued=self.admitted - self.arrived,
             first_token=self.first - self.arrived,
             total=now - self.arrived,
-            decode_tokens_per_second=(self.tokens - 1) / decode if decode > 0 else 0.0,
+            decode_tokens_per_second=own / decode if decode > 0 else 0.0,
             prefill=prefill,
             decode=decode,
             compute=account.compute,

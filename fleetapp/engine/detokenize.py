@@ -148,7 +148,7 @@ for _name, _handler in zip(WAYS, (_left_out, _replaced), strict=True):
     codecs.register_error(_name, _handler)
 
 
-def _unfinished(data: bytes) -> int:
+def unfinished(data: bytes) -> int:
     """Bytes at the end that may be the beginning of a character."""
     for back in range(1, min(_MAX_INCOMPLETE, len(data)) + 1):
         byte = data[-back]
@@ -197,7 +197,7 @@ class TableDecoder:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            cut = len(data) - _unfinished(data)
+            cut = len(data) - unfinished(data)
             text, self._pending = data[:cut].decode(errors=self._way), data[cut:]
         return self._stripped(text) if self._strip else text
 

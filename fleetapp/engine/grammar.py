@@ -157,6 +157,8 @@ class Matching:
         self._eos = eos
         self._size = size
         self._matcher: LLMatcher | None = None
+        self._later: list[int] = []
+        """Tokens that came before the matcher was asked for: nobody waits for it to be built."""
         self._beyond = 0
         """Tokens since the end: its end-of-sequence token, and what came after it."""
 
@@ -188,7 +190,10 @@ class Matching:
         if self._beyond or token in self._eos:
             self._beyond += 1
             return
-        matcher = self._ready()
+        if self._matcher is None:
+            self._later.append(token)
+            return
+        matcher = self._matcher
         matcher.consume_token(token)
         self._raise(matcher)
 
@@ -210,6 +215,9 @@ class Matching:
                     f"The grammar was not ready within {BUILD_SECONDS:g} s.",
                     remedy="Ask for something simpler.",
                 ) from None
+            for token in self._later:
+                self._matcher.consume_token(token)
+            self._raise(self._matcher)
         return self._matcher
 
     def _raise(self, matcher: Any) -> None:

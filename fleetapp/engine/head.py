@@ -3,6 +3,8 @@
 One thread owns everything here. It reacts to events (``handle``) and begins at most one frame at
 a time (``pump``), so that a cancel or a new request is seen between any two inferences. While a
 frame travels, the text of the tokens before it is decoded and sent.
+
+A ring comes and goes, requests stay: when it breaks they are held and go on in the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from fleetapp.engine.orders import Opened, to_frame
 from fleetapp.engine.pace import Pace
 from fleetapp.engine.pipe_io import Outlet
 from fleetapp.engine.prompts import Prepared, TextHost
-from fleetapp.engine.requests import Requests, broken_by
+from fleetapp.engine.requests import Requests
 from fleetapp.engine.scheduler import Frame, Limits, Scheduler
 from fleetapp.engine.stats import runner_stats
 from fleetapp.engine.steplog import StepLog
@@ -92,8 +94,10 @@ class _Chain:
 class Head:
     """Serves requests over one chain, epoch after epoch.
 
-    Every Generate gets exactly one Finished. When the chain breaks, all requests end with
-    ``chain_broken``, and those that come before the next link are refused at once.
+    Every Generate gets exactly one Finished. When the chain breaks or is formed anew, requests
+    are held and go on, on the same stream, as soon as the next link is live; those that come
+    meanwhile wait for it. Under ``exact`` they get the tokens that they would have got anyway.
+    One for which there is no ring for ``hold_seconds`` ends with ``chain_broken``.
 
     Args:
         worker: stage 0.
@@ -104,6 +108,7 @@ class Head:
         out: writes to the agent.
         eos: every id that ends an answer.
         step_deadline: seconds without any answer from the ring after which it is broken.
+        hold_seconds: see ``pipe.Load``.
         slots: the most requests in one running batch.
         speculator: proposes drafts; none if left out.
         clock: monotonic seconds.
@@ -120,6 +125,7 @@ class Head:
         *,
         eos: frozenset[int],
         step_deadline: float,
+        hold_seconds: float = 60.0,
         slots: int = 32,
         speculator: Speculator | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -141,6 +147,8 @@ class Head:
             submit,
             out,
             eos=eos,
+            context=worker.executor.info.max_context,
+            hold_seconds=hold_seconds,
             speculator=self._speculator,
             clock=clock,
             entropy=entropy,
@@ -161,14 +169,13 @@ class Head:
                 self._told(event)
             case pipe.Link():
                 self._form(event)
-            case pipe.Unlink(reason):
-                not_served = FleetUnavailable("This model is not being served now.")
-                self._leave(ChainBroken(reason) if reason else not_served)
-                self._transport.unlink()
+            case pipe.Unlink():
+                self._unlink(event)
             case LinkUp(epoch) if self._forming is not None and self._forming.epoch == epoch:
                 self._live(self._forming)
             case LinkFailed(epoch, error) if self._forming and self._forming.epoch == epoch:
                 self._forming = None
+                self._requests.hold(error)
                 self._out(pipe.Failed(error.code, error.message, error.remedy))
             case LinkLost(epoch, error, stage, device) if self._chain is not None:
                 if self._chain.link.epoch == epoch:
@@ -185,7 +192,9 @@ class Head:
         Returns:
             Whether there may be more to do at once.
         """
-        if self._chain is not None and not self._chain.alone:
+        if self._chain is None:
+            self._requests.expire()
+        elif not self._chain.alone:
             self._watch(self._chain)
         busy = self._chain is not None and self._launch_next(self._chain)
         self._requests.say()
@@ -196,7 +205,10 @@ class Head:
     def wait_seconds(self) -> float | None:
         """How long ``pump`` need not be called if no event comes."""
         chain = self._chain
-        if chain is None or chain.alone:
+        if chain is None:
+            end = self._requests.due()
+            return None if end is None else max(0.0, end - self._clock())
+        if chain.alone:
             return None
         due = chain.answered + (self._step_deadline if chain.owes else PING_SECONDS)
         return max(0.0, due - self._clock())
@@ -204,9 +216,8 @@ class Head:
     # -- the chain -------------------------------------------------------------------------
 
     def _form(self, link: pipe.Link) -> None:
-        self._leave(
-            ChainBroken("The chain is being formed anew.", remedy="Ask again in a few seconds.")
-        )
+        self._leave()
+        self._requests.hold()
         self._forming = link
         self._worker.reset(link.epoch, link.stage)
         self._transport.link(link)
@@ -226,25 +237,34 @@ class Head:
         self._forming = None
         self._speculator.relinked()
         self._chain = _Chain(link, scheduler, self._clock(), pace)
-        self._requests.serve(scheduler, min(info.max_context, limits.tokens))
         self._out(pipe.Linked(link.epoch))
+        self._requests.serve(scheduler, min(info.max_context, limits.tokens))
 
-    def _leave(self, reason: FleetError) -> None:
-        """End all requests and drop every slot; nothing is sent to a ring any more."""
+    def _unlink(self, order: pipe.Unlink) -> None:
+        self._leave()
+        if order.hold:
+            self._requests.hold(ChainBroken(order.reason) if order.reason else None)
+        elif order.reason:
+            self._requests.shut(ChainBroken(order.reason))
+        else:
+            self._requests.shut(FleetUnavailable("This model is not being served now."))
+        self._transport.unlink()
+
+    def _leave(self) -> None:
+        """Drop every slot; nothing is sent to a ring any more."""
         if self._chain is not None:
             self._generation = self._chain.scheduler.last_generation
         self._chain = self._forming = None
-        self._requests.shut(reason)
         self._log.reset()
         self._speculator.reset()
         self._worker.reset(0, 0)
 
     def _break(self, chain: _Chain, error: FleetError, stage: int, device: str) -> None:
         log.error("chain fault: %s", error.message)
-        self._leave(broken_by(error))
+        self._leave()
+        self._requests.hold(ChainBroken(error.message))
+        self._out(pipe.ChainFault(chain.link.epoch, error.code, error.message, stage, device))
         self._transport.unlink()
-        fault = pipe.ChainFault(chain.link.epoch, error.code, error.message, stage, device)
-        self._out(fault)
 
     def _watch(self, chain: _Chain) -> None:
         """Notice a ring that has fallen silent; ask it when nothing else would."""
@@ -399,10 +419,8 @@ class Head:
         if isinstance(query, pipe.QueryTrace):
             self._out(pipe.Trace(self._log.recent))
             return
-        running = waiting = 0
-        if self._chain is not None:
-            running = self._chain.scheduler.running
-            waiting = len(self._requests) - running
+        running = self._chain.scheduler.running if self._chain is not None else 0
+        waiting = len(self._requests) - running
         tally = self._speculator.controller.tally
         chain = self._log.stats(
             self._requests.ended, drafted=tally.drafted, accepted=tally.accepted

@@ -39,6 +39,11 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     fleet: str
     device_id: str
     step_deadline: float = 20.0
+    """Seconds without an answer to a step after which a head takes its ring for broken."""
+    silence: float = 6.0
+    """Seconds without a sign of life from a neighbour after which it is taken for gone."""
+    hold_seconds: float = 60.0
+    """How long a head holds a request for want of a ring before it ends it."""
     spill_bytes: int = 0
     """Memory for kept sequences that the cache has no room for."""
     spill_disk_bytes: int = 0
@@ -89,7 +94,10 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
 
 class Generate(msgspec.Struct, frozen=True, tag="generate"):
-    """Exactly one of ``messages``, ``prompt`` and ``token_ids`` is set."""
+    """Exactly one of ``messages``, ``prompt`` and ``token_ids`` is set.
+
+    While there is no ring it waits for one, unless the head was told to ``Unlink`` for good.
+    """
 
     request_id: str
     sampling: SamplingParams
@@ -98,7 +106,10 @@ class Generate(msgspec.Struct, frozen=True, tag="generate"):
     prompt: str | None = None
     token_ids: tuple[int, ...] | None = None
     said: tuple[int, ...] = ()
-    """Tokens of the answer that the client has already; it goes on after them."""
+    """The answer so far, if another head began it: all ids that its Deltas have named. It goes on
+    behind them: nothing of them is sent again, and they count in the usage and the budget. With
+    the same ``seed`` the whole answer is what one head alone would have given.
+    """
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -118,6 +129,7 @@ class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
 
     reason: str = ""
     hold: bool = False
+    """Requests do not end: they go on when the next Link is live, see ``Load.hold_seconds``."""
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
@@ -161,7 +173,10 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class ChainFault(msgspec.Struct, frozen=True, tag="chain_fault"):
-    """The ring broke; running requests have been ended by the head already."""
+    """The ring broke. A head holds its requests until the next Link is live.
+
+    ``stage`` and ``device`` are those that left, fell silent or failed, as far as it is known.
+    """
 
     epoch: int
     code: str
@@ -195,7 +210,11 @@ class TokenLogprob(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Delta(msgspec.Struct, frozen=True, tag="delta"):
-    """Text that is safe to show, and the token ids committed since the last message."""
+    """Text that is safe to show, and ids of tokens that it comes from.
+
+    The text of all Deltas so far depends on nothing but the ids they have named, so that another
+    head can go on from there (``Generate.said``). Tokens without text yet are named later.
+    """
 
     request_id: str
     text: str
@@ -207,7 +226,10 @@ class Delta(msgspec.Struct, frozen=True, tag="delta"):
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):
-    """Sent exactly once per Generate, after the last Delta."""
+    """Sent exactly once per Generate, after the last Delta.
+
+    ``usage`` counts the whole answer, ``Generate.said`` included.
+    """
 
     request_id: str
     reason: FinishReason

@@ -107,7 +107,8 @@ def prompt_ids(request: Generate, text: TextHost, vocab: int) -> tuple[int, ...]
     """Token ids of a request's prompt, at least one.
 
     Raises:
-        BadRequest: no prompt, several, or one that makes no sense.
+        BadRequest: no prompt, several, or one that makes no sense; or an answer so far of tokens
+            that there are none of.
         TemplateRefused, ContextTooLong: as the tokenizer says.
     """
     given = [p for p in (request.messages, request.prompt, request.token_ids) if p is not None]
@@ -121,6 +122,10 @@ def prompt_ids(request: Generate, text: TextHost, vocab: int) -> tuple[int, ...]
         ids = request.token_ids or ()
         if any(not 0 <= i < vocab for i in ids):
             raise BadRequest(f"A token id lies outside of this model's vocabulary of {vocab}.")
+    if any(not 0 <= i < vocab for i in request.said):
+        raise BadRequest(
+            f"A token of the answer so far lies outside of this model's vocabulary of {vocab}."
+        )
     if not ids:
         raise BadRequest("The prompt is empty.", remedy="Send a prompt with text in it.")
     return ids

@@ -269,6 +269,7 @@ class Runner:
             self._say,
             eos=frozenset(manifest.architecture.eos_ids),
             step_deadline=load.step_deadline,
+            hold_seconds=load.hold_seconds,
             speculator=speculator_of(lookup=load.lookup, draft=engine.draft, fixed=load.drafts),
         )
 

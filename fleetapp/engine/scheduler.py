@@ -120,8 +120,11 @@ class Scheduler:
         self._chunk = max(CHUNK_STEP, min(chunk, self.limits.frame_tokens))
 
     def tokens(self, request_id: str) -> list[int] | None:
-        """All tokens of a running sequence, its prompt and its answer; None if it does not run."""
-        seq = self._running.get(request_id)
+        """All tokens of a sequence, its prompt and its answer so far; None if it is not there.
+
+        The list grows with the answer.
+        """
+        seq = self._running.get(request_id) or self._waiting.get(request_id)
         return seq.ids if seq is not None else None
 
     def add(
@@ -134,10 +137,21 @@ class Scheduler:
         """Queue a sequence.
 
         Raises:
+            ContextTooLong, NoCapacity: as ``take``.
+        """
+        batch = priority == "batch"
+        self.take(Sequence(request_id, list(prompt), len(prompt), max_tokens, batch))
+
+    def take(self, seq: Sequence) -> None:
+        """Queue a sequence, perhaps one of an epoch before: what it has answered is computed again.
+
+        Those that have waited before keep their place, so take them first and in their order.
+
+        Raises:
             ContextTooLong: it could never fit.
             NoCapacity: too many are waiting.
         """
-        total = len(prompt) + max_tokens
+        total = seq.prompt + seq.max_tokens
         if self.limits.blocks(total) > self.limits.kv_blocks:
             raise ContextTooLong(
                 f"Prompt and answer need {total} tokens, this chain holds {self.limits.tokens}."
@@ -146,13 +160,19 @@ class Scheduler:
             raise NoCapacity(
                 f"{len(self._waiting)} requests are waiting already.", remedy="Try again later."
             )
-        self._arrivals += 1
-        names = self.memory.names(prompt)
-        batch = priority == "batch"
-        seq = Sequence(
-            request_id, list(prompt), len(prompt), max_tokens, batch, self._arrivals, names
-        )
+        self._arrivals = seq.arrival = max(seq.arrival, self._arrivals + 1)
+        seq.names, seq.fresh, seq.began_with = self.memory.names(seq.ids), False, 0
         self._waiting.add(seq)
+
+    def leave(self) -> list[Sequence]:
+        """The epoch is over: all sequences, in the order of their arrival, for the next one.
+
+        What is in flight never comes back, and nothing is left to say to any stage.
+        """
+        left = sorted([*self._running.values(), *self._waiting], key=lambda seq: seq.arrival)
+        for seq in left:
+            seq.vacate()
+        return left
 
     def orders(self) -> list[Order]:
         """What stages must hear before anything else, in order; each is given once."""
@@ -356,7 +376,7 @@ class Scheduler:
         self._prefilling.pop(seq.request_id, None)
         self.memory.close(seq, keep=keep)
         self._free_slots.append(seq.slot)
-        seq.slot, seq.generation, seq.past = -1, -1, 0
+        seq.vacate()
 
     # -- what they do ------------------------------------------------------------------------
 

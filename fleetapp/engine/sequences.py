@@ -23,8 +23,9 @@ class Sequence:
     max_tokens: int
     """Of its answer."""
     batch: bool
-    arrival: int
-    names: list[bytes]
+    arrival: int = 0
+    """Its number among all; 0 before it first waits."""
+    names: list[bytes] = field(default_factory=list)
     """Of the full blocks of ``ids`` when it last began to wait."""
     slot: int = -1
     generation: int = 0
@@ -42,6 +43,10 @@ class Sequence:
     def missing(self) -> int:
         """Known tokens that are neither computed nor in flight; 1 is an ordinary decode."""
         return len(self.ids) - self.past
+
+    def vacate(self) -> None:
+        """It has no slot and nothing is computed of it any more."""
+        self.slot, self.generation, self.past = -1, -1, 0
 
 
 class Waiting:
@@ -74,6 +79,10 @@ class Waiting:
         """It waits from now on."""
         self._sequences[seq.request_id] = seq
         self._sorted = None
+
+    def get(self, request_id: str) -> Sequence | None:
+        """One of them."""
+        return self._sequences.get(request_id)
 
     def pop(self, request_id: str) -> Sequence | None:
         """It waits no longer."""

@@ -57,6 +57,11 @@ class StopMatcher:
         self._held = ""
         self.stopped = False
 
+    @property
+    def holds(self) -> bool:
+        """Something is held back, or cut off for good."""
+        return self.stopped or bool(self._held)
+
     def push(self, text: str) -> str:
         """The part that is safe to show; after the stop string nothing any more."""
         if self.stopped:

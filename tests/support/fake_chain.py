@@ -95,6 +95,7 @@ class FakeChain:
         executors: Sequence[Any] = (),
     ) -> None:
         self.stages = stages
+        self.layers = split(stages)
         self.now = 100.0
         self.epoch = 0
         self.sent: list[pipe.FromRunner] = []
@@ -115,9 +116,8 @@ class FakeChain:
         ]
         info = [e.info for e in self.executors]
         self.blocks, self.block_size = min(i.blocks for i in info), info[0].block_size
-        self.workers = [
-            Worker(e, GRAMMARS, device_id=f"d{i}", fast=fast) for i, e in enumerate(self.executors)
-        ]
+        self._fast = fast
+        self.workers = [self._worker(i) for i in range(stages)]
         self.transports = [FakeTransport(self, i) for i in range(stages)]
         seeds = itertools.count(1)
         self.head = Head(
@@ -134,10 +134,38 @@ class FakeChain:
             entropy=lambda: next(seeds),
         )
         self.nodes: list[Head | Stage] = [self.head]
-        self.nodes += [
-            Stage(self.workers[i], self.transports[i], _into(self.stage_sent[i]), device_id=f"d{i}")
-            for i in range(1, stages)
-        ]
+        self.nodes += [self._stage(i) for i in range(1, stages)]
+
+    def _worker(self, index: int) -> Worker:
+        return Worker(self.executors[index], GRAMMARS, device_id=f"d{index}", fast=self._fast)
+
+    def _stage(self, index: int) -> Stage:
+        out = _into(self.stage_sent[index])
+        return Stage(self.workers[index], self.transports[index], out, device_id=f"d{index}")
+
+    def replace(self, stages: int, *, blocks: int = 64, block_size: int = 8) -> None:
+        """Other PCs take the place of all behind the head, which stays loaded: ``link`` next."""
+        begin, end = self.layers[0][1], self.layers[-1][1]
+        rest, others = end - begin, stages - 1
+        assert others <= rest
+        assert bool(others) == bool(rest), "somebody has to hold every layer"
+        bounds = [begin + round(i * rest / max(others, 1)) for i in range(others + 1)]
+        self.stages, self.layers = stages, [self.layers[0], *itertools.pairwise(bounds)]
+        for name in ("executors", "workers", "transports", "nodes", "stage_sent", "events"):
+            del getattr(self, name)[1:]
+        self.hops = [Hop() for _ in range(stages)]
+        for i in range(1, stages):
+            self.executors.append(
+                FakeExecutor(*self.layers[i], blocks=blocks, block_size=block_size)
+            )
+            self.stage_sent.append([])
+            self.events.append(deque())
+            self.transports.append(FakeTransport(self, i))
+            self.workers.append(self._worker(i))
+            self.nodes.append(self._stage(i))
+        info = [e.info for e in self.executors]
+        self.blocks = min(i.blocks for i in info)
+        self.block_size = max(i.block_size for i in info)
 
     def link(self) -> None:
         """A new epoch for everybody."""
@@ -161,7 +189,7 @@ class FakeChain:
             stage=index,
             stages=self.stages,
             model="m",
-            next_layer=split(self.stages)[(index + 1) % self.stages][0],
+            next_layer=self.layers[(index + 1) % self.stages][0],
             next=peer(index + 1),
             prev=peer(index - 1),
             kv_blocks=self.blocks,
@@ -169,10 +197,12 @@ class FakeChain:
             spill_blocks=self.executors[index].info.spill_blocks,
         )
 
-    def ask(self, request_id: str, prompt: str, **sampling: Any) -> None:
+    def ask(
+        self, request_id: str, prompt: str, said: tuple[int, ...] = (), **sampling: Any
+    ) -> None:
         """A raw prompt."""
         params = SamplingParams(**{"max_tokens": 8, **sampling})
-        self.head.handle(pipe.Generate(request_id, params, prompt=prompt))
+        self.head.handle(pipe.Generate(request_id, params, prompt=prompt, said=said))
 
     def choices(self) -> list[str]:
         """What could happen next: the tokenizer, the head's pump, or a hop by its number."""
@@ -255,5 +285,5 @@ class FakeChain:
             assert table.free_blocks + table.idle_blocks() == executor.info.blocks
             kept = 0 if chain is None else chain.scheduler.memory.kept
             assert table.kept == kept
-            if chain is not None:
+            if chain is not None and executor.info.block_size == self.block_size:
                 assert table.idle_blocks() == chain.scheduler.memory.kept_blocks

@@ -207,8 +207,18 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(kind, text, reason) 
 
 def test_a_grammar_that_fails_while_running_names_itself() -> None:
     matching = HOST(Grammar("regex", "ab"))
+    matching.mask(np.zeros(V, np.float32))
     with pytest.raises(FleetError, match="grammar"):
         matching.push(ord("z"))
+
+
+def test_what_was_said_before_is_followed_on_use_and_not_when_the_slot_opens() -> None:
+    wrong, right = HOST(Grammar("regex", "ab")), HOST(Grammar("regex", "ab"))
+    wrong.push(ord("z"))
+    right.push(ord("a"))
+    with pytest.raises(FleetError, match="grammar"):
+        wrong.mask(np.zeros(V, np.float32))
+    assert np.flatnonzero(np.isfinite(right.mask(np.zeros(V, np.float32)))).tolist() == [ord("b")]
 
 
 def test_what_is_wrong_is_raised_on_use_and_not_when_the_slot_opens() -> None:
