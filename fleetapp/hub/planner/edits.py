@@ -1,0 +1,96 @@
+"""What if: the same fleet with a node more or less, another model, other users. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import structs
+
+from fleetapp.errors import BadRequest, NotFound
+from fleetapp.hub.planner.fleet import plan_fleet
+from fleetapp.hub.planner.inputs import Device, Link, Model, Node, Wish
+from fleetapp.hub.planner.plan import FleetPlan
+from fleetapp.types import DeviceId
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """All that a plan is made of."""
+
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    wishes: tuple[Wish, ...]
+
+    def plan(self) -> FleetPlan:
+        """See ``plan_fleet``."""
+        return plan_fleet(self.nodes, self.links, self.wishes)
+
+
+class AddNode(msgspec.Struct, frozen=True, tag="add_node"):
+    """One more PC with a CPU and so many bytes; its speed is assumed, its links too."""
+
+    memory: int
+    name: str = ""
+
+
+class RemoveNode(msgspec.Struct, frozen=True, tag="remove_node"):
+    """Without the PC of this name or device id."""
+
+    name: str
+
+
+class UseModel(msgspec.Struct, frozen=True, tag="use_model"):
+    """This model instead of those served; what is known of the demand stays."""
+
+    model: Model
+
+
+class SetUsers(msgspec.Struct, frozen=True, tag="set_users"):
+    """So many users of every model."""
+
+    users: int
+
+
+Edit = AddNode | RemoveNode | UseModel | SetUsers
+
+
+def what_if(inputs: Inputs, edits: Iterable[Edit]) -> Inputs:
+    """The inputs after these edits, in order.
+
+    Raises:
+        NotFound: no such PC.
+        BadRequest: a number makes no sense.
+    """
+    for edit in edits:
+        match edit:
+            case AddNode():
+                inputs = _with_node(inputs, edit)
+            case RemoveNode(name):
+                kept = tuple(n for n in inputs.nodes if name not in (n.name, n.device_id))
+                if len(kept) == len(inputs.nodes):
+                    known = ", ".join(n.name for n in inputs.nodes) or "none"
+                    raise NotFound(f"No PC called '{name}' contributes; there are: {known}.")
+                inputs = structs.replace(inputs, nodes=kept)
+            case UseModel(model):
+                first = inputs.wishes[0].demand if inputs.wishes else None
+                wish = Wish(model, first) if first is not None else Wish(model)
+                inputs = structs.replace(inputs, wishes=(wish,))
+            case SetUsers(users):
+                if users < 1:
+                    raise BadRequest(f"{users} users cannot be planned for; at least 1.")
+                wishes = tuple(
+                    structs.replace(w, demand=structs.replace(w.demand, users=users))
+                    for w in inputs.wishes
+                )
+                inputs = structs.replace(inputs, wishes=wishes)
+    return inputs
+
+
+def _with_node(inputs: Inputs, edit: AddNode) -> Inputs:
+    if edit.memory <= 0:
+        raise BadRequest("A PC without memory cannot be planned for.")
+    taken = {n.name for n in inputs.nodes}
+    fresh = (f"NEW-PC-{i}" for i in range(1, len(taken) + 2))
+    name = edit.name or next(n for n in fresh if n not in taken)
+    node = Node(DeviceId(name.lower()), name, (Device("CPU", edit.memory),))
+    return structs.replace(inputs, nodes=(*inputs.nodes, node))
