@@ -93,6 +93,7 @@ class Held(msgspec.Struct, frozen=True):
     stages: int
     layers: LayerRange
     weight_bytes: int
+    device: str
     head: bool
     precision: Precision
     manifest: str
@@ -178,6 +179,8 @@ class Assign(msgspec.Struct, frozen=True, tag="assign"):
     """A head guesses from the request's own text."""
     draft: Signed | None = None
     """The whole of a draft model, for a head to hold beside its shard."""
+    device: str = ""
+    """Kind of device to use; empty leaves it to the member."""
 
 
 class Neighbour(msgspec.Struct, frozen=True):

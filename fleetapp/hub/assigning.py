@@ -22,7 +22,7 @@ async def give_out(
     shard = await hub.shard(wanted.model_id, stage.plan.layers)
     draft: Shard | None = None
     if stage.index == 0 and drafting.model:
-        layers = len((await hub.cost(drafting.model)).layer_bytes)
+        layers = await hub.layers(drafting.model)
         draft = await hub.shard(drafting.model, LayerRange(0, layers))
     await hub.send(
         stage.candidate.device_id,
@@ -41,6 +41,7 @@ async def give_out(
             threads=0,
             lookup=stage.index == 0 and drafting.lookup,
             draft=draft.manifest if draft is not None else None,
+            device=stage.plan.device,
         ),
     )
 

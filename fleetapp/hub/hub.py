@@ -10,11 +10,12 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
 
-from fleetapp.errors import FleetError, NotAMember, NotFound
+from fleetapp.errors import FleetError, NoCapacity, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -40,7 +41,8 @@ from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.heads import RemoteHeads
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
-from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.planner.inputs import Wish
+from fleetapp.hub.planning import Nothing, Planned, Planner, demand, model_of
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
 from fleetapp.hub.serving import ModelServer
@@ -64,8 +66,6 @@ LEFT = "left"
 """The reason in the goodbye of a member that wants to belong to the fleet no longer."""
 MEMORY_SHARE = 0.8
 """Share of a node's free memory that a plan may use."""
-KV_TOKENS_PLANNED = 4096
-"""Cache tokens a plan makes room for; a node takes more if it has it."""
 CUT_SECONDS = 1.0
 """How long a shut-out device's connection may take to read why before it is closed (s)."""
 
@@ -105,6 +105,9 @@ class Hub:
         self._library = library
         self._store_membership = store_membership
         self._servers: dict[str, ModelServer] = {}
+        self._users: dict[str, int] = {}
+        """How many each model is planned for."""
+        self._planner = Planner(Nothing)
         self._local_head = head
         self.heads = RemoteHeads(self.send)
         self._session_numbers: dict[Session, int] = {}
@@ -378,6 +381,7 @@ class Hub:
             coordinator=session.device_id == self.identity.device_id,
             session=self._session_numbers[session],
             draining=self._drained(session.device_id),
+            devices=session.hello.hardware.devices,
         )
 
     def drain(self, device_id: str, *, on: bool) -> bool:
@@ -406,17 +410,60 @@ class Hub:
         session = self.registry.get(device_id)
         return self._session_numbers.get(session, 0) if session is not None else 0
 
-    async def cost(self, model_id: str) -> ModelCost:
-        """What the model's layers weigh."""
-        manifest, _ = await asyncio.to_thread(self._library.get, model_id)
-        arch = manifest.architecture
-        per_token = max(2 * h * d * 4 for h, d in zip(arch.kv_heads, arch.head_sizes, strict=True))
-        return ModelCost(
-            layer_bytes=manifest.layer_bytes,
-            embedding_bytes=manifest.embedding_bytes,
-            head_bytes=manifest.head_bytes,
-            kv_bytes_per_layer=per_token * KV_TOKENS_PLANNED,
+    async def plan(
+        self, wanted: Wanted, users: int, without: frozenset[DeviceId]
+    ) -> tuple[Planned, Drafting, tuple[Candidate, ...]]:
+        """Plan all wanted models together and return this one's part.
+
+        What our own runners hold counts as free: a plan may use it again.
+
+        Raises:
+            NotFound: the library has lost the model.
+        """
+        candidates = self._plannable(without)
+        self._users[wanted.model_id] = users
+        wishes = []
+        drafting = Drafting(lookup=False)
+        for server in self._servers.values():
+            most = max((c.memory_free for c in candidates), default=0)
+            wish, chosen = await asyncio.to_thread(self._wish, server.wanted, len(candidates), most)
+            wishes.append(wish)
+            if server.wanted == wanted:
+                drafting = chosen
+        inputs = self._planner.inputs(candidates, wishes)
+        plan = (await self._planner.plan(inputs)).model(wanted.model_id)
+        if plan is None:
+            raise NoCapacity(f"There is no plan for {wanted.model_id}.")
+        return Planned(plan, inputs), drafting, candidates
+
+    def _plannable(self, without: frozenset[DeviceId]) -> tuple[Candidate, ...]:
+        held: dict[DeviceId, int] = {}
+        for server in self._servers.values():
+            for device, size in server.weights().items():
+                held[device] = held.get(device, 0) + size
+        return tuple(
+            replace(c, memory_free=c.memory_free + held.get(c.device_id, 0))
+            for c in self.candidates()
+            if not c.draining and c.device_id not in without
         )
+
+    def _wish(self, wanted: Wanted, nodes: int, most: int) -> tuple[Wish, Drafting]:
+        """``most`` is the memory of the largest node: a draft model that fits nowhere stays away,
+        unless it was asked for.
+        """
+        manifest, _ = self._library.get(wanted.model_id)
+        drafting = drafts.choose(wanted.draft, manifest, self._library.models())
+        size = drafts.weight(self._library.get(drafting.model)[0]) if drafting.model else 0
+        if size and wanted.draft == drafts.AUTO and 2 * size > most:
+            drafting, size = Drafting(lookup=True), 0
+        model = model_of(manifest, wanted.precision, drafting, size)
+        users = self._users.get(wanted.model_id, 1)
+        return Wish(model, demand(users, wanted.stages, nodes, model.layers)), drafting
+
+    async def layers(self, model_id: str) -> int:
+        """How many the model has."""
+        manifest, _ = await asyncio.to_thread(self._library.get, model_id)
+        return len(manifest.layer_bytes)
 
     async def shard(self, model_id: str, layers: LayerRange) -> Shard:
         """Split on demand; the result is kept, as plans repeat."""
@@ -430,17 +477,6 @@ class Hub:
                 )
                 self._shards[model_id, layers] = found
             return found
-
-    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
-        """How its chain guesses ahead, and the bytes of its draft model."""
-        return await asyncio.to_thread(self._drafting, wanted)
-
-    def _drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
-        manifest, _ = self._library.get(wanted.model_id)
-        drafting = drafts.choose(wanted.draft, manifest, self._library.models())
-        if not drafting.model:
-            return drafting, 0
-        return drafting, drafts.weight(self._library.get(drafting.model)[0])
 
     def read_chunk(self, sha256: str) -> bytes:
         """One chunk of any shard made here; blocks on the disk.

@@ -1,29 +1,20 @@
-"""Who should hold what of one model, and how a chain that lost a PC is mended. Pure but for the
-last function, which asks the hub what a model weighs.
-"""
+"""Who should hold what of one model, and how a chain that lost a PC is mended. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from fleetapp.errors import NoCapacity
-from fleetapp.hub.drafts import AUTO, Drafting
-from fleetapp.hub.planner.equal import (
-    STAGE_OVERHEAD,
-    ModelCost,
-    NodeBudget,
-    StagePlan,
-    partition,
-)
-from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings
-from fleetapp.hub.state import Wanted
+from fleetapp.hub.planner.inputs import STAGE_OVERHEAD
+from fleetapp.hub.stage import Candidate, Deal, Stage, StagePlan
 from fleetapp.types import DeviceId
 
-Need = Callable[[StagePlan], int]
-"""Bytes of memory that a stage takes."""
+
+def need(plan: StagePlan) -> int:
+    """Bytes of memory that a stage takes."""
+    return plan.memory or plan.weight_bytes + STAGE_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,6 @@ def patch(
     spares: Collection[Stage],
     nodes: Sequence[Candidate],
     taken: Collection[DeviceId],
-    need: Need,
 ) -> tuple[Deal, ...] | None:
     """Fill the holes of a division and leave the rest as it is, for that is quickest.
 
@@ -63,7 +53,6 @@ def patch(
         spares: loaded stages of the same model that nobody uses.
         nodes: that may be used, draining ones left out.
         taken: devices that other chains use.
-        need: bytes that a stage takes.
 
     Returns:
         None if a hole cannot be filled.
@@ -113,25 +102,6 @@ def _moved(deal: Deal, node: Candidate) -> Deal:
     return replace(deal, plan=plan, candidate=node)
 
 
-def standbys(
-    chains: Iterable[Sequence[Deal]], spare: Iterable[Candidate], need: Need
-) -> tuple[Deal, ...]:
-    """Copies for the PCs that have no part in a chain: each takes what has the fewest copies, in
-    ring order, as long as its memory lasts.
-    """
-    deals = [d for chain in chains for d in chain]
-    copies = dict.fromkeys(deals, 0)
-    found: list[Deal] = []
-    for node in spare:
-        room = node.memory_free
-        for deal in sorted(deals, key=lambda d: (copies[d], d.index)):
-            if need(deal.plan) <= room:
-                room -= need(deal.plan)
-                copies[deal] += 1
-                found.append(_moved(deal, node))
-    return tuple(found)
-
-
 def match(running: Sequence[Sequence[Stage]], wished: Sequence[Sequence[Deal]]) -> dict[int, int]:
     """Which running chain becomes which of the wished ones: those that share most PCs, and of
     those the ones with the same head. Indices of ``running`` to indices of ``wished``.
@@ -148,47 +118,3 @@ def match(running: Sequence[Sequence[Stage]], wished: Sequence[Sequence[Deal]]) 
         if -i not in found and -j not in found.values():
             found[-i] = -j
     return found
-
-
-async def lay_out(
-    hub: Surroundings, wanted: Wanted, nodes: Sequence[Candidate]
-) -> tuple[Layout, Drafting, Need]:
-    """Decide for a model and these nodes.
-
-    Raises:
-        NoCapacity: it cannot be held.
-    """
-    if not nodes:
-        raise NoCapacity("No PC contributes.", remedy="Switch contributing on at one PC or more.")
-    ranked = sorted(nodes, key=lambda n: (not n.coordinator, n.name, n.device_id))
-    cost = await hub.cost(wanted.model_id)
-    drafting, size = await hub.drafting(wanted)
-    if drafting.model and wanted.draft == AUTO and 2 * size > ranked[0].memory_free:
-        drafting, size = Drafting(lookup=True), 0
-    chosen = ranked[: wanted.stages or len(ranked)][: len(cost.layer_bytes)]
-    plan = partition(
-        [
-            NodeBudget(n.device_id, n.name, n.memory_free - (0 if i else size))
-            for i, n in enumerate(chosen)
-        ],
-        cost,
-    )
-    deals = tuple(
-        Deal(stage, node, i, len(chosen))
-        for i, (stage, node) in enumerate(zip(plan.stages, chosen, strict=True))
-    )
-    need = needs(cost, size)
-    sentences = plan.sentences + ((str(drafting),) if drafting.lookup else ())
-    copies = standbys([deals], [n for n in ranked if n not in chosen], need)
-    return Layout((deals,), copies, sentences), drafting, need
-
-
-def needs(cost: ModelCost, draft: int) -> Need:
-    """What a stage of this model takes, the draft model of a head included."""
-
-    def need(plan: StagePlan) -> int:
-        layers = plan.layers.stop - plan.layers.start
-        held = plan.weight_bytes + layers * cost.kv_bytes_per_layer + STAGE_OVERHEAD
-        return held + (draft if plan.layers.start == 0 else 0)
-
-    return need

@@ -7,14 +7,16 @@ import itertools
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from fleetapp.errors import FleetError, NoCapacity
 from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import Layout, Need, lay_out, match, patch, same
+from fleetapp.hub.layout import Layout, match, patch, same
+from fleetapp.hub.planner.change import refreshed, worth_changing
+from fleetapp.hub.planner.plan import FleetPlan, ModelPlan
+from fleetapp.hub.planning import Planned, layout_of
 from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings, adopted, find, new_stage
 from fleetapp.hub.state import Wanted
 from fleetapp.types import ChainId, ChainView, DeviceId
@@ -25,6 +27,8 @@ EXCLUDE_SECONDS = 30.0
 """How long a node that failed to load, or twice to link, is left out (s)."""
 LOOK_AGAIN = 5.0
 """Between two looks at whether something better could be done (s)."""
+PEAK_HALF_LIFE = 600.0
+"""For so long a crowd is remembered (s)."""
 LOOK_SHARE = 20.0
 """And at least so many times as long as looking took."""
 RETIRE_SECONDS = 10.0
@@ -38,9 +42,13 @@ class ModelServer:
         name: begins the names of its chains; no two servers, before or after a restart, share one.
         wanted: what to serve.
         hub: members, shards, messages.
+        look_again: seconds between two looks at whether something better could be done.
     """
 
-    def __init__(self, name: str, wanted: Wanted, hub: Surroundings) -> None:
+    def __init__(
+        self, name: str, wanted: Wanted, hub: Surroundings, look_again: float = LOOK_AGAIN
+    ) -> None:
+        self._look_again = look_again
         self.wanted = wanted
         self.waiting = 0
         """Requests that wait for a chain."""
@@ -55,13 +63,15 @@ class ModelServer:
         self._planned: dict[Chain, Sequence[Deal]] = {}
         """Of chains that have not begun."""
         self._layout = Layout(())
-        self._need: Need = lambda plan: plan.weight_bytes
+        self._plan_now: ModelPlan | None = None
         self._drafting = Drafting(lookup=False)
         self._pool: list[Stage] = []
         """Loaded or being loaded, in no chain: standbys, and what members kept."""
         self._excluded: dict[DeviceId, float] = {}
         self._unlinked: dict[DeviceId, int] = {}
         """How often in a row a node failed to link although its shard was loaded."""
+        self._peak = 0.0
+        self._peak_at = time.monotonic()
         self._served_once = False
         self._next_look = 0.0
         self._looked_at: set[DeviceId] = set()
@@ -250,7 +260,7 @@ class ModelServer:
                 for chain in self._asked:
                     chain.show("planning", exc.message)
             try:
-                async with asyncio.timeout(LOOK_AGAIN):
+                async with asyncio.timeout(self._look_again):
                     await self._wake.wait()
             except TimeoutError:
                 pass
@@ -277,8 +287,7 @@ class ModelServer:
 
     def _mended(self, chain: Chain, last: Sequence[Deal]) -> tuple[Deal, ...] | None:
         others = {d for c in self._chains if c is not chain for d in c.device_ids}
-        nodes = self._usable(ours=False)
-        return patch(last, chain.stages, self._pool, nodes, others, self._need)
+        return patch(last, chain.stages, self._pool, self._usable(), others)
 
     async def _plan(self, nodes: Sequence[Candidate]) -> None:
         """Make the whole plan anew because a chain cannot go on without."""
@@ -287,32 +296,67 @@ class ModelServer:
             raise NoCapacity(f"{len(nodes)} of {wanted} PCs are ready.")
         for chain in self._unserved():
             chain.show("planning", "Choosing who serves which layers.")
-        layout, self._drafting, self._need = await lay_out(self._hub, self.wanted, nodes)
+        planned, drafting, candidates = await self._hub.plan(
+            self.wanted, self._users(), self._left_out()
+        )
+        layout = layout_of(planned.plan, candidates)
+        self._drafting, self._plan_now = drafting, planned.plan
         self._apply(layout)
 
     async def _improve(self, nodes: Sequence[Candidate]) -> None:
-        """Change over to a better plan: at once if a PC wants to be left out, else in a pause."""
+        """Change over to a better plan: at once if a PC wants to be left out or the present chains
+        stay as they are, else in a pause.
+        """
         leaving = self._leaving()
         now = time.monotonic()
-        if (self.running and not leaving) or not nodes:
-            return
-        if now < self._next_look and leaving == self._looked_at:
+        if not nodes or (now < self._next_look and leaving == self._looked_at):
             return
         self._looked_at = leaving
-        layout, drafting, need = await lay_out(self._hub, self.wanted, nodes)
+        planned, drafting, candidates = await self._hub.plan(
+            self.wanted, self._users(), self._left_out()
+        )
         # PCs that come and go all the time must not keep the planner busy.
         ended = time.monotonic()
-        self._next_look = ended + max(LOOK_AGAIN, LOOK_SHARE * (ended - now))
+        self._next_look = ended + max(self._look_again, LOOK_SHARE * (ended - now))
+        layout = layout_of(planned.plan, candidates)
         present = [c.stages for c in self._active()]
-        if len(present) == len(layout.chains) and all(
-            any(same(stages, deals) for stages in present) for deals in layout.chains
-        ):
-            self._layout = layout
+        kept = [any(same(stages, deals) for deals in layout.chains) for stages in present]
+        if all(kept) and len(present) == len(layout.chains):
+            self._layout, self._plan_now = layout, planned.plan
             return
-        if self._unserved() or (self.running and not leaving):
-            return  # something happened meanwhile
-        self._drafting, self._need = drafting, need
-        self._apply(layout)
+        if self._unserved() or (self.running and not leaving and not all(kept)):
+            return
+        if leaving or self._makeshift() or self._worth(planned, 0 if all(kept) else self.running):
+            self._drafting, self._plan_now = drafting, planned.plan
+            self._apply(layout)
+
+    def _makeshift(self) -> bool:
+        """Some chain is not as a plan would have it, or has fewer stages than were asked for."""
+        return any(
+            len({s.candidate.device_id for s in c.stages}) < len(c.stages)
+            or len(c.stages) != (self.wanted.stages or len(c.stages))
+            or self._last.get(c) is not self._proven.get(c)
+            for c in self._active()
+        )
+
+    def _worth(self, planned: Planned, disturbed: int) -> bool:
+        """``disturbed``: answers that would be computed again."""
+        if self._plan_now is None:
+            return True
+        inputs = planned.inputs
+        current = FleetPlan((self._plan_now,), {}, ())
+        current = refreshed(current, inputs.nodes, inputs.links, inputs.wishes)
+        return worth_changing(current, FleetPlan((planned.plan,), {}, ()), disturbed)
+
+    def _users(self) -> int:
+        """How many to plan for: the most that have lately asked at once, and a quarter of the PCs
+        that are there.
+        """
+        now = time.monotonic()
+        self._peak *= 0.5 ** ((now - self._peak_at) / PEAK_HALF_LIFE)
+        self._peak_at = now
+        self._peak = max(self._peak, float(self.running + self.waiting))
+        return max(1, round(self._peak), -(-len(self._hub.candidates()) // 4))
 
     def _leaving(self) -> set[DeviceId]:
         return {n.device_id for n in self._hub.candidates() if n.draining} & {
@@ -321,6 +365,8 @@ class ModelServer:
 
     def _apply(self, layout: Layout) -> None:
         self._layout = layout
+        guessing = (str(self._drafting),) if self._drafting.lookup else ()
+        sentences = layout.sentences + guessing
         running = self._active()
         pairs = match([c.stages for c in running], layout.chains)
         for index, chain in enumerate(running):
@@ -328,7 +374,7 @@ class ModelServer:
                 self._retire(chain)
                 continue
             deals = layout.chains[pairs[index]]
-            chain.sentences = layout.sentences
+            chain.sentences = sentences
             if chain in self._asked:
                 self._give(chain, deals)
             elif not same(chain.stages, deals):
@@ -336,7 +382,7 @@ class ModelServer:
                 chain.offer(deals)
         for index, deals in enumerate(layout.chains):
             if index not in pairs.values():
-                self._begin_chain(deals).sentences = layout.sentences
+                self._begin_chain(deals).sentences = sentences
 
     def _begin_chain(self, deals: Sequence[Deal] = ()) -> Chain:
         name = ChainId(f"{self._name}-{next(self._numbers)}")
@@ -378,7 +424,7 @@ class ModelServer:
         wished = list(self._layout.standbys)
         kept: list[Stage] = []
         for stage in self._pool:
-            deal = next((d for d in wished if _holds(stage, d)), None)
+            deal = next((d for d in wished if stage.is_for(d)), None)
             if deal is not None:
                 wished.remove(deal)
                 kept.append(stage)
@@ -397,36 +443,23 @@ class ModelServer:
                 self._pool.remove(stage)
                 raise
 
-    def _usable(self, *, ours: bool = True) -> tuple[Candidate, ...]:
-        """Members that may be used.
-
-        Args:
-            ours: count what our own runners hold there as free, for a plan that replaces them.
-        """
-        now = time.monotonic()
-        stages = [s for c in self._chains for s in c.stages] + self._pool
-        members = [n for n in self._hub.candidates() if not n.draining]
-        found = [
-            n for n in members if now - self._excluded.get(n.device_id, -1e9) > EXCLUDE_SECONDS
-        ]
-        if not found:
-            found = members  # what failed may pass, and there is nobody else
-        if not ours:
-            return tuple(found)
+    def weights(self) -> dict[DeviceId, int]:
+        """Bytes that its runners hold on each PC, which a plan may use again."""
         held: dict[DeviceId, int] = {}
-        for stage in stages:
+        for stage in [s for c in self._chains for s in c.stages] + self._pool:
             if stage.sound:
                 device = stage.candidate.device_id
                 held[device] = held.get(device, 0) + stage.plan.weight_bytes
-        return tuple(
-            replace(n, memory_free=n.memory_free + held.get(n.device_id, 0)) for n in found
-        )
+        return held
 
+    def _left_out(self) -> frozenset[DeviceId]:
+        """Who failed lately; nobody if that were everybody, for what failed may pass."""
+        now = time.monotonic()
+        members = {n.device_id for n in self._hub.candidates() if not n.draining}
+        failed = {d for d, at in self._excluded.items() if now - at <= EXCLUDE_SECONDS}
+        return frozenset(failed) if members - failed else frozenset()
 
-def _holds(stage: Stage, deal: Deal) -> bool:
-    return (
-        stage.candidate.device_id,
-        stage.candidate.session,
-    ) == (deal.candidate.device_id, deal.candidate.session) and stage.can_be(
-        deal.plan.layers, deal.index, deal.count
-    )
+    def _usable(self) -> tuple[Candidate, ...]:
+        """Members that may be used."""
+        out = self._left_out()
+        return tuple(n for n in self._hub.candidates() if not n.draining and n.device_id not in out)

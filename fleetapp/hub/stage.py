@@ -5,20 +5,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 from msgspec import structs
 
 from fleetapp.errors import ChainBroken, FleetError, RunnerFailed
 from fleetapp.fleet.control import FromHub, Held, Neighbour, Signed, StageStatus
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.planner.equal import ModelCost, StagePlan
 from fleetapp.hub.state import Wanted
 from fleetapp.types import AssignmentView, DeviceId, LayerRange
+
+if TYPE_CHECKING:
+    from fleetapp.hub.planning import Planned
 
 log = logging.getLogger("fleetapp.hub.stage")
 
 LOADED = ("ready", "linked")
+
+
+class StagePlan(msgspec.Struct, frozen=True):
+    """Layers for one device of one node. ``memory`` is bytes with cache and runner, if known."""
+
+    device_id: DeviceId
+    name: str
+    layers: LayerRange
+    weight_bytes: int
+    device: str = "CPU"
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -36,6 +50,8 @@ class Candidate:
     """Changes with each connection, so that a restarted node is not taken for its old self."""
     draining: bool = False
     """It ends what it does and takes nothing new."""
+    devices: tuple[str, ...] = ("CPU",)
+    """Kinds that it lends."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +66,11 @@ class Surroundings(Protocol):
     """What a chain needs of its hub."""
 
     def candidates(self) -> tuple[Candidate, ...]: ...
-    async def cost(self, model_id: str) -> ModelCost: ...
+    async def layers(self, model_id: str) -> int: ...
     async def shard(self, model_id: str, layers: LayerRange) -> Shard: ...
-    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]: ...
+    async def plan(
+        self, wanted: Wanted, users: int, without: frozenset[DeviceId]
+    ) -> tuple[Planned, Drafting, tuple[Candidate, ...]]: ...
     async def send(self, device_id: DeviceId, message: FromHub) -> None: ...
     def session_of(self, device_id: DeviceId) -> int: ...
     def next_epoch(self) -> int: ...
@@ -92,16 +110,20 @@ class Stage:
 
     def serves(self, deal: Deal) -> bool:
         """Whether it holds exactly what ``deal`` asks of that node."""
-        return (
-            self.sound
-            and (self.candidate.device_id, self.candidate.session)
-            == (deal.candidate.device_id, deal.candidate.session)
-            and self.can_be(deal.plan.layers, deal.index, deal.count)
-        )
+        return self.sound and self.is_for(deal)
 
     def can_be(self, layers: LayerRange, index: int, count: int) -> bool:
         """Whether it holds exactly these layers for that place in a chain."""
         return (self.plan.layers, self.index, self.count) == (layers, index, count)
+
+    def is_for(self, deal: Deal) -> bool:
+        """Whether it is what ``deal`` asks of that node, loaded or not."""
+        return (
+            (self.candidate.device_id, self.candidate.session)
+            == (deal.candidate.device_id, deal.candidate.session)
+            and self.plan.device == deal.plan.device
+            and self.can_be(deal.plan.layers, deal.index, deal.count)
+        )
 
     def hear(self, status: StageStatus) -> None:
         """Its member reports."""
@@ -172,7 +194,9 @@ def adopted(held: Held, candidate: Candidate) -> Stage:
     """A stage that a member kept loaded while it was not connected, or the hub was away."""
     return Stage(
         assignment=held.assignment,
-        plan=StagePlan(candidate.device_id, candidate.name, held.layers, held.weight_bytes),
+        plan=StagePlan(
+            candidate.device_id, candidate.name, held.layers, held.weight_bytes, held.device
+        ),
         candidate=candidate,
         index=held.stage,
         count=held.stages,

@@ -17,7 +17,8 @@ from fleetapp.fleet.control import (
 )
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.planner.inputs import Model, Wish
+from fleetapp.hub.planning import Nothing, Planned, Planner, demand
 from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Candidate, Shard
 from fleetapp.hub.state import Wanted
@@ -31,7 +32,10 @@ class FakeHub:
 
     def __init__(self, *names: str, layers: int = 12, stages: int = 0) -> None:
         self.nodes = {n: self._candidate(n, i) for i, n in enumerate(names)}
-        self.layers = layers
+        self.layer_count = layers
+        self.users = 0
+        """Planned for; 0: as many as the server says."""
+        self.planner = Planner(Nothing)
         self.epoch = 0
         self.assigned: list[tuple[str, Assign]] = []
         self.linked: list[tuple[str, LinkStage]] = []
@@ -39,7 +43,7 @@ class FakeHub:
         self.broken_loads: set[str] = set()
         self.changes = asyncio.Event()
         self.guesses = (Drafting(lookup=True), 0)
-        self.server = ModelServer("c", Wanted("m", "exact", stages), self)
+        self.server = ModelServer("c", Wanted("m", "exact", stages), self, 0.05)
 
     @property
     def chain(self) -> Chain:
@@ -61,14 +65,23 @@ class FakeHub:
     def candidates(self) -> tuple[Candidate, ...]:
         return tuple(self.nodes.values())
 
-    async def cost(self, model_id: str) -> ModelCost:
-        return ModelCost((10,) * self.layers, 5, 5, 1)
+    async def layers(self, model_id: str) -> int:
+        return self.layer_count
+
+    async def plan(
+        self, wanted: Wanted, users: int, without: frozenset[DeviceId]
+    ) -> tuple[Planned, Drafting, tuple[Candidate, ...]]:
+        drafting, size = self.guesses
+        nodes = tuple(c for c in self.candidates() if not c.draining and c.device_id not in without)
+        model = Model("m", (10,) * self.layer_count, 5, 5, 1, 8, head_extra=size)
+        wish = Wish(model, demand(self.users or users, wanted.stages, len(nodes), self.layer_count))
+        inputs = self.planner.inputs(nodes, (wish,))
+        plan = (await self.planner.plan(inputs)).model("m")
+        assert plan is not None
+        return Planned(plan, inputs), drafting, nodes
 
     async def shard(self, model_id: str, layers: LayerRange) -> Shard:
         return Shard(Signed(b"", b"", ""), "digest")
-
-    async def drafting(self, wanted: Wanted) -> tuple[Drafting, int]:
-        return self.guesses
 
     async def send(self, device_id: DeviceId, message: FromHub) -> None:
         if isinstance(message, Assign):
@@ -135,6 +148,7 @@ class FakeHub:
                 stages=a.stages,
                 layers=a.layers,
                 weight_bytes=1,
+                device=a.device,
                 head=a.head,
                 precision=a.precision,
                 manifest="",
@@ -161,6 +175,20 @@ class FakeHub:
         """Wait until the chain is live on these."""
         async with asyncio.timeout(5):
             while self.chain.devices != names or not self.chain.live:
+                self.changes.clear()
+                await self.changes.wait()
+
+    async def live_chains(self, count: int) -> None:
+        """Wait until so many chains serve."""
+        async with asyncio.timeout(5):
+            while len(self.server.live) != count:
+                self.changes.clear()
+                await self.changes.wait()
+
+    async def only_chains(self, count: int) -> None:
+        """Wait until there are no more than so many."""
+        async with asyncio.timeout(5):
+            while len(self.server.chains) != count:
                 self.changes.clear()
                 await self.changes.wait()
 

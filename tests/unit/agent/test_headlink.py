@@ -16,8 +16,7 @@ from fleetapp.engine.pipe_io import pack
 from fleetapp.errors import Malformed, NotAMember, RunnerFailed
 from fleetapp.fleet.control import FromHead, FromHub, FromMember, StageStatus, ToHead
 from fleetapp.hub.heads import RemoteHeads
-from fleetapp.hub.planner.equal import StagePlan
-from fleetapp.hub.stage import Candidate, Stage
+from fleetapp.hub.stage import Candidate, Stage, StagePlan
 from fleetapp.types import DeviceId, LayerRange, SamplingParams, Usage
 
 ANNA = DeviceId("anna")

@@ -6,7 +6,7 @@ from tests.support.fake_hub import FakeHub
 
 
 async def test_goes_live_over_all_contributing_pcs_with_the_coordinator_first() -> None:
-    hub = FakeHub("b", "a", "hub")
+    hub = FakeHub("b", "a", "hub", stages=3)
     hub.server.start()
     await hub.server.wait_live(5)
     assert hub.chain.devices == ("hub", "a", "b")
@@ -18,7 +18,7 @@ async def test_goes_live_over_all_contributing_pcs_with_the_coordinator_first() 
 
 
 async def test_nothing_is_linked_before_everyone_is_ready() -> None:
-    hub = FakeHub("hub", "a")
+    hub = FakeHub("hub", "a", stages=2)
     hub.broken_loads.add("a")
     hub.server.start()
     await hub.until("broken")
@@ -28,7 +28,7 @@ async def test_nothing_is_linked_before_everyone_is_ready() -> None:
 
 
 async def test_a_pc_that_cannot_load_is_left_out_and_the_rest_serve() -> None:
-    hub = FakeHub("hub", "a", "b")
+    hub = FakeHub("hub", "a", "b", stages=3)
     hub.broken_loads.add("a")
     hub.server.start()
     await hub.server.wait_live(10)
@@ -37,7 +37,7 @@ async def test_a_pc_that_cannot_load_is_left_out_and_the_rest_serve() -> None:
 
 
 async def test_losing_one_runner_reloads_one_shard_in_a_new_epoch() -> None:
-    hub = FakeHub("hub", "a", "b")
+    hub = FakeHub("hub", "a", "b", stages=3)
     hub.server.start()
     await hub.server.wait_live(5)
     assert len(hub.assigned) == 3
@@ -55,7 +55,7 @@ async def test_losing_one_runner_reloads_one_shard_in_a_new_epoch() -> None:
 
 
 async def test_losing_a_pc_reloads_its_layers_elsewhere_and_divides_anew_in_a_pause() -> None:
-    hub = FakeHub("hub", "a", "b")
+    hub = FakeHub("hub", "a", "b", stages=3)
     hub.server.start()
     await hub.server.wait_live(5)
     hub.chain.running = 1
@@ -169,16 +169,46 @@ async def test_a_pc_that_comes_back_is_taken_in_when_nobody_waits() -> None:
 
 async def test_a_pc_that_contributes_later_is_taken_in_without_being_asked_for() -> None:
     hub = FakeHub("hub")
+    hub.users = 8
+    hub.server.start()
+    await hub.server.wait_live(5)
+    hub.chain.running = 4
+    hub.come_back("a", session=9)
+    await hub.live_chains(2)
+    assert [c.devices for c in hub.server.live] == [("hub",), ("a",)], "the first goes on as it was"
+    assert "replicas" in hub.chain.view().plan
+    await hub.server.stop("done")
+
+
+async def test_a_replica_that_loses_its_pc_is_given_up_and_the_other_serves_on() -> None:
+    hub = FakeHub("hub", "a")
+    hub.users = 8
+    hub.server.start()
+    await hub.live_chains(2)
+    hub.lose("a")
+    await hub.only_chains(1)
+    assert [c.devices for c in hub.server.live] == [("hub",)]
+    await hub.server.stop("done")
+
+
+async def test_one_user_gets_one_pc_and_another_holds_a_copy() -> None:
+    hub = FakeHub("hub", "a", "b")
+    hub.users = 1
     hub.server.start()
     await hub.server.wait_live(5)
     assert hub.chain.devices == ("hub",)
-    hub.come_back("a", session=9)
-    await hub.devices("hub", "a")
+    await hub.standbys(1)
+    hub.chain.running = 1
+    assigned = len(hub.assigned)
+    hub.lose("hub")
+    await hub.server.wait_live(5)
+    assert hub.chain.devices[0] in ("a", "b")
+    assert len(hub.assigned) == assigned
     await hub.server.stop("done")
 
 
 async def test_more_pcs_than_layers_do_not_disturb_a_live_chain() -> None:
-    hub = FakeHub("hub", "a", "b", layers=2)
+    hub = FakeHub("hub", "a", "b", layers=2, stages=2)
     hub.server.start()
     await hub.server.wait_live(5)
     epoch = hub.chain.epoch
@@ -192,7 +222,7 @@ async def test_more_pcs_than_layers_do_not_disturb_a_live_chain() -> None:
 
 
 async def test_a_restarted_pc_is_not_taken_for_its_old_self() -> None:
-    hub = FakeHub("hub", "a")
+    hub = FakeHub("hub", "a", stages=2)
     hub.server.start()
     await hub.server.wait_live(5)
     hub.lose("a")
@@ -204,7 +234,7 @@ async def test_a_restarted_pc_is_not_taken_for_its_old_self() -> None:
 
 
 async def test_the_head_may_be_on_any_pc() -> None:
-    hub = FakeHub("a", "b")
+    hub = FakeHub("a", "b", stages=2)
     hub.server.start()
     await hub.server.wait_live(5)
     assert hub.chain.devices == ("a", "b")
@@ -213,7 +243,7 @@ async def test_the_head_may_be_on_any_pc() -> None:
 
 
 async def test_stop_releases_every_stage() -> None:
-    hub = FakeHub("hub", "a", "b")
+    hub = FakeHub("hub", "a", "b", stages=3)
     hub.server.start()
     await hub.server.wait_live(5)
     await hub.server.stop("done")

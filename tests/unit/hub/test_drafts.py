@@ -7,7 +7,6 @@ import pytest
 from fleetapp.errors import Unsupported
 from fleetapp.hub.drafts import Drafting, choose
 from fleetapp.models.manifest import Architecture, ModelManifest
-from fleetapp.types import LayerRange
 from tests.support.fake_hub import FakeHub
 
 
@@ -73,7 +72,7 @@ def test_a_model_that_cannot_draft_is_refused_with_a_remedy(name: str) -> None:
 
 
 async def test_only_the_head_hears_of_drafts() -> None:
-    hub = FakeHub("hub", "anna", "bert")
+    hub = FakeHub("hub", "anna", "bert", stages=3)
     hub.guesses = (Drafting(lookup=True, model="small"), 100)
     hub.server.start()
     await hub.until("live")
@@ -82,16 +81,4 @@ async def test_only_the_head_hears_of_drafts() -> None:
     assert head.draft is not None
     assert not any(a.lookup or a.draft for a in others)
     assert "small" in hub.chain.view().plan
-    await hub.server.stop("done")
-
-
-async def test_a_draft_model_takes_memory_of_the_head_or_stays_away() -> None:
-    hub = FakeHub("hub", "anna")
-    hub.guesses = (Drafting(lookup=True, model="small"), hub.nodes["hub"].memory_free)
-    hub.server.start()
-    await hub.until("live")
-    head = hub.assigned[0][1]
-    assert head.lookup
-    assert head.draft is None
-    assert head.layers == LayerRange(0, 6)
     await hub.server.stop("done")
