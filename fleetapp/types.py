@@ -20,6 +20,8 @@ FinishReason = Literal["stop", "length", "cancelled", "error"]
 Role = Literal["member", "coordinator", "admin"]
 Decision = Literal["approve", "decline", "revoke", "reinstate"]
 """An admin's word on one PC: the first two on one that waits, the others on a member."""
+GivenRole = Literal["admin", "member"]
+"""A role that an admin can give; the coordinator's goes with the fleet's authority."""
 Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
@@ -243,3 +245,27 @@ class JoinCodeView(msgspec.Struct, frozen=True):
     approve: bool
     revoked: bool
     code: str = ""
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One line of the hub's audit log."""
+
+    seq: int
+    time: float
+    """Unix seconds."""
+    actor: str
+    """Device id of the PC whose user or program it was; "local" for the coordinator's own."""
+    action: str
+    details: dict[str, str] = {}
+
+
+class AuditCheck(msgspec.Struct, frozen=True):
+    """What following the chain of the audit log has shown; sound if there are no ``problems``."""
+
+    entries: int
+    first: int
+    """Number of the oldest entry that is here; more than 1 if older parts were taken away."""
+    last: int
+    head: str
+    """Hex hash of the newest line, to be noted elsewhere."""
+    problems: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ import aiohttp
 import msgspec
 
 from fleetapp import __version__
+from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.engine import pipe
@@ -30,21 +31,18 @@ from fleetapp.errors import (
 )
 from fleetapp.fleet import joincode, keys
 from fleetapp.fleet.authority import Authority
-from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import add, new, new_member, sign_membership
-from fleetapp.hub.decisions import decide
+from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import LEFT, Hub
-from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
 from fleetapp.types import (
     ChainView,
-    Decision,
     FleetView,
     JoinCodeView,
     LocalStatus,
@@ -217,7 +215,7 @@ class Agent:
                 await asyncio.to_thread(self._fleet_store.remove)
                 await asyncio.to_thread(forget_hub, self._pc)
                 raise
-            return await self.make_code(CODE_HOURS, CODE_USES, approve=False)
+            return await self.admin.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:
         paths, identity = self._pc.paths, self._identity
@@ -376,42 +374,15 @@ class Agent:
         steps = await hub.router.trace(model)
         return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
 
-    async def decide(self, decision: Decision, device_id: str) -> None:
-        """Let a waiting PC in or not, shut a member out, let it in again."""
-        decide(self._hub(), decision, device_id)
+    @property
+    def admin(self) -> Admin:
+        """What admins may ask; off the coordinator it is asked whether this PC is one.
 
-    async def codes(self) -> list[JoinCodeView]:
-        """Join codes, without their secrets."""
-        return list(self._codebook().views())
-
-    async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
-        """A new join code; its text is in the reply and nowhere else."""
-        hub = self._hub()
-        view = await asyncio.to_thread(hub.codes.create, hours=hours, uses=uses, approve=approve)
-        hub.audit.write("local", "code_created", code=view.code_id, uses=uses, approve=approve)
-        return view
-
-    async def revoke_code(self, code_id: str) -> None:
-        """Make a code worthless."""
-        self._codebook().revoke(code_id)
-        self._hub().audit.write("local", "code_revoked", code=code_id)
-
-    async def keys(self) -> list[ApiKeyView]:
-        """API keys, without their secrets."""
-        return list(self._hub().keys.list())
-
-    async def make_key(self, name: str) -> ApiKeyView:
-        """A new API key; its text is in the reply and nowhere else."""
-        hub = self._hub()
-        view = hub.keys.create(name)
-        hub.audit.write("local", "key_created", name=name)
-        return view
-
-    async def revoke_key(self, key_id: str) -> None:
-        """Make an API key worthless."""
-        hub = self._hub()
-        hub.keys.revoke(key_id)
-        hub.audit.write("local", "key_revoked", key=key_id)
+        Raises:
+            NotAMember: this PC belongs to no fleet.
+        """
+        fleet = self._require()
+        return HubAdmin(fleet.hub, "local") if fleet.hub is not None else RemoteAdmin(fleet.link)
 
     async def start_model(
         self,
@@ -480,9 +451,6 @@ class Agent:
                 remedy="Do this on the coordinator.",
             )
         return hub
-
-    def _codebook(self) -> CodeBook:
-        return self._hub().codes
 
     def _changed(self) -> None:
         for event in self._listeners:

@@ -18,6 +18,7 @@ import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from fleetapp import __version__
+from fleetapp.api.admin import AdminRoutes
 from fleetapp.api.errors import error_middleware
 from fleetapp.api.openai import add_openai_routes
 from fleetapp.errors import (
@@ -46,6 +47,7 @@ from fleetapp.fleet.control import (
 )
 from fleetapp.fleet.membership import Member, Membership
 from fleetapp.fleet.trust import TrustList
+from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import Hub
 from fleetapp.types import PROTOCOL_VERSION
 
@@ -113,6 +115,8 @@ class ControlApi:
         members = web.Application(client_max_size=16 * 2**20)
         add_openai_routes(members, self._hub.router, _already_authorized)
         app.add_subapp("/api", members)
+        for method, path, handler in AdminRoutes(self._admin).routes():
+            app.router.add_route(method, f"/admin/{path}", handler)
         app.cleanup_ctx.append(self._cut_when_shut_out)
         app.on_shutdown.append(self._close_lines)
         return app
@@ -160,6 +164,10 @@ class ControlApi:
         if spki is None:
             raise NotAMember("This address serves members of the fleet only.")
         return self._trust.require(spki)
+
+    def _admin(self, request: web.Request) -> Admin:
+        member = self._trust.require(self._member(request).spki, "admin", "coordinator")
+        return HubAdmin(self._hub, member.device_id)
 
     async def _authority(self, _: web.Request) -> web.Response:
         return _json(self._hub.gate.authority_reply())

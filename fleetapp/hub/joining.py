@@ -119,7 +119,7 @@ class Gatekeeper:
         self._state.change(pending=(*waiting, entry))
         self._audit.write(entry.device_id, "join_asked", name=entry.name, code=entry.code_id)
 
-    def approve(self, device_id: str) -> None:
+    def approve(self, device_id: str, actor: str = "local") -> None:
         """Admit a waiting PC; it fetches its certificate when it asks again.
 
         Raises:
@@ -128,15 +128,15 @@ class Gatekeeper:
         entry = self._take(device_id)
         leaf = certificates.load_pem(self._authority.issue(entry.csr.encode()))
         self._admit(new_member(certificates.public_key_of(leaf), entry.name, time.time()))
-        self._audit.write("local", "approved", device=device_id, name=entry.name)
+        self._audit.write(actor, "approved", device=device_id, name=entry.name)
 
-    def decline(self, device_id: str) -> None:
+    def decline(self, device_id: str, actor: str = "local") -> None:
         """Refuse a waiting PC, which goes on asking with the same code. Raises NotFound."""
         entry = self._take(device_id)
         assert self._state.value is not None
         refused = (*self._state.value.declined, Declined(entry.device_id, entry.code_id))
         self._state.change(declined=refused[-MAX_DECLINED:])
-        self._audit.write("local", "declined", device=device_id, name=entry.name)
+        self._audit.write(actor, "declined", device=device_id, name=entry.name)
 
     def _take(self, device_id: str) -> Pending:
         assert self._state.value is not None
