@@ -10,7 +10,7 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib import metadata
 
 import aiohttp
@@ -20,10 +20,12 @@ from fleetapp import __version__
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.office import Office
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    FleetError,
     NoHub,
     NotAMember,
     StorageError,
@@ -87,11 +89,17 @@ class Agent:
             runtime=lambda: f"OpenVINO {metadata.version('openvino')}",
         )
         self._fleet: InFleet | None = None
-        self._trouble: StorageError | None = None
+        self._trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
+        self.office = Office(
+            pc=lambda: self._pc,
+            current=lambda: self._fleet,
+            busy=self._busy,
+            restart=self._restart,
+        )
         self.finished = asyncio.Event()
         """Set when somebody asked the agent to quit."""
 
@@ -119,9 +127,30 @@ class Agent:
         if enrolment is None:
             return
         fleet = InFleet(self._pc, enrolment, self._changed)
+        fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
+        fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start()
         self._fleet = fleet
         self._changed()
+
+    async def _restart(self, reason: str, between: Callable[[], object]) -> None:
+        """End the membership, do blocking work, and enter again: in another role, say.
+
+        Raises:
+            FleetError: the work's; it is as before. Or the entering's; the status says so too.
+        """
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            await fleet.stop(reason)
+        try:
+            await asyncio.to_thread(between)
+        finally:
+            try:
+                await self._enter()
+            except FleetError as exc:
+                self._trouble = exc
+                self._changed()
+                raise
 
     def _name(self) -> str:
         if self._settings.node_name:

@@ -119,13 +119,13 @@ def done() -> web.Response:
     return json_response({"ok": True})
 
 
-async def read_body(request: web.Request, kind: type[_T]) -> _T:
+async def read_body(request: web.Request, kind: type[_T], limits: Limits = _LIMITS) -> _T:
     """The body as ``kind``; no body at all stands for one without fields.
 
     Raises:
         BadRequest and its kinds: it is something else.
     """
-    raw = await read_json_body(request, _LIMITS) if request.can_read_body else b"{}"
+    raw = await read_json_body(request, limits) if request.can_read_body else b"{}"
     try:
         return msgspec.convert(parse_object(raw), kind)
     except msgspec.ValidationError as error:

@@ -54,7 +54,7 @@ from fleetapp.types import PROTOCOL_VERSION
 log = logging.getLogger("fleetapp.api.control")
 
 MAX_JOIN_BODY = 64 * 1024
-FOR_STRANGERS = frozenset({"/join/authority", "/join/request"})
+FOR_STRANGERS = frozenset({"/join/authority", "/join/request", "/join/membership"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -109,6 +109,7 @@ class ControlApi:
         )
         app.router.add_get("/join/authority", self._authority)
         app.router.add_post("/join/request", self._join)
+        app.router.add_post("/join/membership", self._membership)
         app.router.add_get("/control", self._control)
         app.router.add_get("/blobs/{sha256}", self._blob)
         app.router.add_get("/fleet", self._fleet)
@@ -173,20 +174,26 @@ class ControlApi:
         return _json(self._hub.gate.authority_reply())
 
     async def _join(self, request: web.Request) -> web.Response:
+        ask = await self._ask(request)
+        # On the loop and not in a thread: two PCs that join at once must not both extend the same
+        # membership list; a few milliseconds of signing disturb nobody.
+        return _json(self._hub.gate.request(ask, _remote(request)))
+
+    async def _membership(self, request: web.Request) -> web.Response:
+        return _json(self._hub.gate.newest_list(await self._ask(request)))
+
+    async def _ask(self, request: web.Request) -> JoinRequest:
         try:
             async with asyncio.timeout(self._deadlines.hello):
                 body = await request.read()
             protocol = msgspec.json.decode(body, type=_AnyJoin).protocol
             if protocol != PROTOCOL_VERSION:
                 raise _mismatch("The joining PC", protocol, "")
-            ask = msgspec.json.decode(body, type=JoinRequest)
+            return msgspec.json.decode(body, type=JoinRequest)
         except TimeoutError as exc:
             raise PeerTimeout("The join request did not arrive in time.") from exc
         except BROKEN_JSON as exc:
             raise BadRequest(f"The join request is malformed: {exc}.") from exc
-        # On the loop and not in a thread: two PCs that join at once must not both extend the same
-        # membership list; a few milliseconds of signing disturb nobody.
-        return _json(self._hub.gate.request(ask, _remote(request)))
 
     async def _fleet(self, _: web.Request) -> web.Response:
         return _json(self._hub.view())

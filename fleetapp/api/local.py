@@ -8,10 +8,12 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
+from fleetapp.agent.office import OfficeCalls
 from fleetapp.api.admin import AdminRoutes, Handler, done, read_body
 from fleetapp.api.auth import loopback_authorizer
 from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
 from fleetapp.api.feed import Pull
+from fleetapp.api.office import OfficeRoutes
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
@@ -74,6 +76,11 @@ class LocalAgent(Protocol):
     @property
     def admin(self) -> Admin:
         """What admins may ask."""
+        ...
+
+    @property
+    def office(self) -> OfficeCalls:
+        """The coordinator's office of this PC."""
         ...
 
     async def start_model(
@@ -153,6 +160,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "models/start", local.start),
         ("POST", "models/stop", local.stop),
         *AdminRoutes(lambda _: agent.admin).routes(),
+        *OfficeRoutes(lambda: agent.office).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))

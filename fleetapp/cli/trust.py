@@ -9,6 +9,7 @@ from fleetapp.cli.agent_cmds import as_type
 from fleetapp.cli.client import agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.decisions import MEMBER_STATES, find
+from fleetapp.cli.recovery import move_coordinator, recovery
 from fleetapp.cli.texts import in_path, when
 from fleetapp.errors import StorageError
 from fleetapp.types import AuditCheck, AuditEntry, FleetView, GivenRole
@@ -20,6 +21,8 @@ def add_trust(group: click.Group) -> None:
     """Put the commands into ``fleetapp fleet``."""
     group.add_command(role)
     group.add_command(audit)
+    group.add_command(recovery)
+    group.add_command(move_coordinator)
 
 
 @click.command()

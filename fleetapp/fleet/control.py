@@ -110,7 +110,25 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):
     reason: str
 
 
-FromMember = MemberHello | Heartbeat | StageStatus | FaultReport | Goodbye
+class HandedOver(msgspec.Struct, frozen=True, tag="handed_over"):
+    """This PC coordinates the fleet from now on; the list says so."""
+
+    membership: Signed
+    control_port: int = 0
+    """Where it listens; 0 if that is not fixed."""
+
+
+class HandoverRefused(msgspec.Struct, frozen=True, tag="handover_refused"):
+    """This PC could not take the office, and is a member as before."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+FromMember = (
+    MemberHello | Heartbeat | StageStatus | FaultReport | Goodbye | HandedOver | HandoverRefused
+)
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
@@ -122,6 +140,8 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
 
 class MembershipUpdate(msgspec.Struct, frozen=True, tag="membership"):
     membership: Signed
+    hub_addresses: tuple[str, ...] = ()
+    """``host:port`` of the coordinator if it is another one from now on; a hint."""
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -172,6 +192,18 @@ class Release(msgspec.Struct, frozen=True, tag="release"):
     reason: str
 
 
+class Handover(msgspec.Struct, frozen=True, tag="handover"):
+    """Become the coordinator. The bundle holds the authority's key: never logged, never kept as
+    it is.
+    """
+
+    bundle: bytes
+    """``fleet.recovery.Bundle`` as JSON."""
+
+    def __repr__(self) -> str:
+        return "Handover()"
+
+
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     """The hub ends the connection and says why."""
 
@@ -180,4 +212,4 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     remedy: str = ""
 
 
-FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | Refuse
+FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | Handover | Refuse

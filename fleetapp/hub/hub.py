@@ -22,6 +22,8 @@ from fleetapp.fleet.control import (
     FromHub,
     FromMember,
     Goodbye,
+    HandedOver,
+    HandoverRefused,
     Heartbeat,
     MemberHello,
     MembershipUpdate,
@@ -42,6 +44,7 @@ from fleetapp.hub.planner.equal import ModelCost
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
 from fleetapp.hub.state import StateFile, Wanted
+from fleetapp.hub.succession import Succession
 from fleetapp.models.library import Library
 from fleetapp.types import (
     ChainId,
@@ -97,6 +100,7 @@ class Hub:
         self.keys = keys
         self.audit = audit
         self.registry = Registry()
+        self.succession = Succession(identity.device_id, trust, self.registry)
         self._authority = authority
         self._trust = trust
         self._library = library
@@ -124,6 +128,7 @@ class Hub:
             audit=audit,
             admit=self._admit,
             standing=self._standing,
+            listed=self._listed,
         )
 
     # ------------------------------------------------------------------ life
@@ -200,6 +205,8 @@ class Hub:
         elif beat is not None:
             for keeper in self._keepers.values():
                 keeper.on_sent(session.device_id, beat.sent_bytes)
+        elif isinstance(message, HandedOver | HandoverRefused):
+            self.succession.answered(session.device_id, message)
         elif isinstance(message, Goodbye):
             log.info("member %s says goodbye: %s", session.device_id, message.reason)
             if message.reason == LEFT and session.device_id != self.identity.device_id:
@@ -207,6 +214,7 @@ class Hub:
                 self.audit.write(session.device_id, "left")
 
     def _gone(self, session: Session) -> None:
+        self.succession.lost(session.device_id)
         name = self._name_of(session)
         for keeper in self._keepers.values():
             keeper.on_lost(session.device_id, name)
@@ -246,6 +254,11 @@ class Hub:
         self._trust.require(spki)
         return self.signed_membership
 
+    def _listed(self, spki: str) -> Signed:
+        if self._trust.find(spki) is None:
+            raise NotAMember("This PC is not in the fleet's membership list.")
+        return self.signed_membership
+
     def _admit(self, member: Member) -> Signed:
         return self.change_membership(lambda current: add(current, member))
 
@@ -255,6 +268,7 @@ class Hub:
         It is on disk before it counts: an epoch that was seen outside and forgotten here would be
         given to another list after a restart, and that pair nobody accepts.
         """
+        self.succession.require_office()
         changed = reduce(self.membership)
         if changed == self.membership:
             return self.signed_membership

@@ -31,6 +31,7 @@ class Gatekeeper:
         admit: adds a member to the signed membership and returns it.
         standing: the signed membership if this SPKI is an active member, None if it is unknown;
             raises NotAMember if it was revoked.
+        listed: the signed membership if this SPKI is in it, active or revoked; raises NotAMember.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Gatekeeper:
         audit: AuditLog,
         admit: Callable[[Member], Signed],
         standing: Callable[[str], Signed | None],
+        listed: Callable[[str], Signed],
     ) -> None:
         self._device = device
         self._authority = authority
@@ -50,6 +52,7 @@ class Gatekeeper:
         self._audit = audit
         self._admit = admit
         self._standing = standing
+        self._listed = listed
 
     def authority_reply(self) -> AuthorityReply:
         """Public knowledge."""
@@ -108,6 +111,18 @@ class Gatekeeper:
         membership = self._admit(new_member(public, name, time.time()))
         self._audit.write(device, "joined", name=name, code=redeemed.code_id)
         return JoinReply(False, state.name, leaf.decode(), membership)
+
+    def newest_list(self, request: JoinRequest) -> Signed:
+        """The newest list for a device that proves a key that is in it, whatever its state.
+
+        One that was revoked may know so, and a coordinator that was replaced must.
+
+        Raises:
+            Malformed: the signing request is broken.
+            NotAMember: the list has no such device.
+        """
+        leaf = certificates.load_pem(self._authority.issue(request.csr.encode()))
+        return self._listed(certificates.spki(leaf))
 
     def _queue(self, entry: Pending) -> None:
         assert self._state.value is not None

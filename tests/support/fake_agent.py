@@ -141,6 +141,20 @@ class FakeAgent:
         """Whoever asks this one is an admin."""
         return self
 
+    @property
+    def office(self) -> FakeAgent:
+        return self
+
+    async def export_recovery(self, passphrase: str) -> str:
+        self._note("export", passphrase)
+        return "fleetapp recovery file 1\n"
+
+    async def use_recovery(self, text: str, passphrase: str, revoke_old: bool) -> None:
+        self._note("use", text, passphrase, revoke_old)
+
+    async def move_coordinator(self, device_id: str) -> None:
+        self._note("move", device_id)
+
     async def set_role(self, device_id: str, role: str) -> None:
         self._note("role", device_id, role)
 

@@ -190,29 +190,30 @@ def test_a_device_takes_only_its_own_leaf_of_that_authority(paths: Paths, tmp_pa
         certificates.check_leaf(other.issue(a.csr()), root, a.spki)
 
 
-def test_a_recovery_file_brings_the_fleet_back_on_another_pc(paths: Paths, tmp_path: Path) -> None:
-    made = create(paths)
-    recovery = made.export_recovery("correct horse battery")
-    assert b"BEGIN PRIVATE KEY" not in recovery
-    elsewhere = Paths(tmp_path / "new pc")
+def test_an_authority_is_restored_on_another_pc_and_nowhere_in_the_clear(
+    paths: Paths, tmp_path: Path
+) -> None:
+    made, elsewhere = create(paths), Paths(tmp_path / "new pc")
     back = Authority.restore(
-        recovery, "correct horse battery", elsewhere, FakePlatform(), store(elsewhere)
+        made.private_key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
     )
     assert back.spki == made.spki
     assert Authority.open(elsewhere, FakePlatform(), store(elsewhere)).spki == made.spki
+    assert all(
+        made.private_key not in f.read_bytes() for f in elsewhere.hub.iterdir() if f.is_file()
+    )
+    with pytest.raises(BadRequest, match="already"):
+        Authority.restore(
+            made.private_key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
+        )
 
 
-def test_a_wrong_passphrase_or_a_damaged_recovery_file_changes_nothing(
-    paths: Paths, tmp_path: Path
-) -> None:
-    made = create(paths)
-    recovery = made.export_recovery("correct horse battery")
+def test_a_key_that_is_not_the_certificates_is_not_kept(paths: Paths, tmp_path: Path) -> None:
+    made, other = create(paths), create(Paths(tmp_path / "other"))
     elsewhere = Paths(tmp_path / "new pc")
-    with pytest.raises(BadRequest, match="passphrase"):
-        Authority.restore(recovery, "wrong horse battery", elsewhere, FakePlatform())
-    for damaged in (b"", b"garbage", recovery[:200], recovery.replace(b"Salt", b"Pepp")):
-        with pytest.raises(BadRequest):
-            Authority.restore(damaged, "correct horse battery", elsewhere, FakePlatform())
+    for key in (other.private_key, b"", b"garbage", made.private_key[:-1]):
+        with pytest.raises(Malformed):
+            Authority.restore(
+                key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
+            )
     assert not Authority.exists(elsewhere)
-    with pytest.raises(BadRequest, match="12"):
-        made.export_recovery("short")
