@@ -212,6 +212,8 @@ class FleetView(msgspec.Struct, frozen=True):
     name: str
     nodes: tuple[NodeView, ...]
     chains: tuple[ChainView, ...]
+    warnings: tuple[str, ...] = ()
+    """What the admin should look at, in sentences."""
 
 
 class LocalStatus(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ import msgspec
 
 from fleetapp import __version__
 from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
@@ -25,6 +26,7 @@ from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    ClonedIdentity,
     FleetError,
     NoHub,
     NotAMember,
@@ -92,6 +94,8 @@ class Agent:
         self._trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
+        self._becoming: asyncio.Task[None] | None = None
+        self._fresh: Identity | None = None
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
         self.office = Office(
@@ -128,10 +132,35 @@ class Agent:
             return
         fleet = InFleet(self._pc, enrolment, self._changed)
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
+        fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start()
         self._fleet = fleet
         self._changed()
+
+    def _refused(self, fleet: InFleet, why: FleetError) -> None:
+        if isinstance(why, ClonedIdentity) and (self._becoming is None or self._becoming.done()):
+            self._becoming = asyncio.create_task(self._become_another(fleet))
+
+    async def _become_another(self, fleet: InFleet) -> None:
+        """This PC's state is a copy of another one's (trap T18)."""
+        async with self._busy:
+            if self._fleet is not fleet:
+                return
+            # the same at each attempt: it may have been admitted, and the answer got lost
+            fresh = self._fresh = self._fresh or Identity.fresh(self._pc.paths)
+            try:
+                reply = await ask_for_identity(fleet, fresh, await fleet.addresses())
+            except FleetError as exc:
+                log.warning("no identity of its own for this copy yet: %s", exc)
+                return  # turned away again, it asks again
+
+            def work() -> None:
+                self._pc = adopt(self._pc, fleet, fresh, reply)
+                self._identity, self._fleet_store = fresh, self._pc.fleet_store
+                self._fresh = None
+
+            await self._restart(CLONED, work)
 
     async def _restart(self, reason: str, between: Callable[[], object]) -> None:
         """End the membership, do blocking work, and enter again: in another role, say.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -37,10 +38,11 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.keys import verify
+from fleetapp.fleet.keys import hardware_id, verify
 from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
@@ -62,7 +64,7 @@ MAX_ADDRESSES = 8
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
-STATE, CODES, KEYS = "state.json", "codes.json", "keys.json"
+STATE, CODES, KEYS, SEEN = "state.json", "codes.json", "keys.json", "seen.json"
 """What the hub keeps beside its authority's key."""
 
 
@@ -100,6 +102,8 @@ class PC:
     servers: Servers
     name: Callable[[], str]
     runtime: Callable[[], str]
+    instance: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Of this start of the agent."""
 
 
 def open_library(pc: PC) -> Library:
@@ -115,7 +119,7 @@ def forget_hub(pc: PC) -> None:
     Blocks on the keyring: call it in a thread.
     """
     Authority.remove(pc.paths, pc.platform)
-    for name in (STATE, CODES, KEYS):
+    for name in (STATE, CODES, KEYS, SEEN):
         (pc.paths.hub / name).unlink(missing_ok=True)
 
 
@@ -140,7 +144,7 @@ class InFleet:
         self.link = HubLink(
             credentials=enrolment.credentials,
             trust=self.trust,
-            addresses=self._addresses,
+            addresses=self.addresses,
             hello=self._hello,
             heartbeat=self._heartbeat,
             on_message=self._on_message,
@@ -249,6 +253,7 @@ class InFleet:
                 remedy="Restore it from a backup, or leave and create the fleet anew.",
             )
         authority = await asyncio.to_thread(Authority.open, pc.paths, pc.platform)
+        audit = AuditLog(pc.paths.hub / "audit.jsonl")
         hub = Hub(
             identity=pc.identity,
             authority=authority,
@@ -256,7 +261,8 @@ class InFleet:
             state=state,
             codes=CodeBook(pc.paths.hub / CODES, authority.spki, pc.platform),
             keys=KeyBook(pc.paths.hub / KEYS, pc.platform),
-            audit=AuditLog(pc.paths.hub / "audit.jsonl"),
+            audit=audit,
+            clones=lambda registry: CloneWatch(pc.paths.hub / SEEN, pc.platform, registry, audit),
             library=await asyncio.to_thread(open_library, pc),
             head=self._head,
             store_membership=self._keep_membership,
@@ -291,7 +297,8 @@ class InFleet:
     def _head(self, assignment: str) -> Head | None:
         return self.stages.runner(assignment)
 
-    async def _addresses(self) -> list[Address]:
+    async def addresses(self) -> list[Address]:
+        """Where the coordinator may be, best first."""
         if self._control is not None:
             return [("127.0.0.1", self._control.port)]
         found: list[Address] = []
@@ -358,6 +365,8 @@ class InFleet:
             ),
             contribute=settings.contribute,
             hosts=self._hosts(),
+            instance=pc.instance,
+            hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
@@ -425,7 +434,7 @@ class InFleet:
             self.enrolment.credentials.authority_pem,
             self.fleet_id,
             [member.device_id for member in self.trust.coordinators()],
-            await self._addresses(),
+            await self.addresses(),
         )
 
     async def _renewed(self) -> None:

@@ -168,7 +168,7 @@ async def ask_for_leaf(
             for device in coordinators:
                 try:
                     hub = HubAddress(address, device, authority, fleet)
-                    answer = await _post(session, hub, ask, REQUEST, JoinReply)
+                    answer = await post(session, hub, ask, REQUEST, JoinReply)
                 except (FleetError, aiohttp.ClientError, OSError) as exc:
                     failure = _unusable(exc, address)
                 else:
@@ -224,7 +224,7 @@ async def membership_from(
         FleetError: what the hub says, or that it is not the one that it claims to be.
         aiohttp.ClientError, OSError: it does not answer.
     """
-    return await _post(session, hub, ask, "/join/membership", Signed)
+    return await post(session, hub, ask, "/join/membership", Signed)
 
 
 async def _ask(
@@ -245,7 +245,7 @@ async def _ask(
     queued = False
     while True:
         try:
-            answer = await _post(session, hub, ask, REQUEST, JoinReply)
+            answer = await post(session, hub, ask, REQUEST, JoinReply)
         except (aiohttp.ClientError, OSError):
             if not queued:
                 raise
@@ -258,9 +258,15 @@ async def _ask(
         await asyncio.sleep(poll)
 
 
-async def _post(
+async def post(
     session: aiohttp.ClientSession, hub: HubAddress, ask: object, path: str, kind: type[_Reply]
 ) -> _Reply:
+    """Send a coordinator something over a connection that trusts only its authority.
+
+    Raises:
+        FleetError: what the other side says, or that it is not that coordinator.
+        aiohttp.ClientError, OSError: it does not answer.
+    """
     try:
         async with session.post(
             f"{hub.base}{path}",
@@ -312,6 +318,12 @@ def _more_telling(known: FleetError, new: FleetError) -> FleetError:
 
 
 def _decode(body: bytes, kind: type[_Reply]) -> _Reply:
+    """Send a coordinator something over a connection that trusts only its authority.
+
+    Raises:
+        FleetError: what the other side says, or that it is not that coordinator.
+        aiohttp.ClientError, OSError: it does not answer.
+    """
     try:
         return msgspec.json.decode(body, type=kind)
     except BROKEN_JSON as exc:

@@ -149,7 +149,7 @@ def _count(view: FleetView) -> str:
 
 def attention(view: FleetView) -> list[str]:
     """What somebody should look at, in sentences."""
-    sentences = []
+    sentences = list(view.warnings)
     for node in view.nodes:
         if node.state == "pending":
             sentences.append(

@@ -53,6 +53,27 @@ class JoinReply(msgspec.Struct, frozen=True):
     membership: Signed | None = None
 
 
+class Reissue(msgspec.Struct, frozen=True, tag="fleetapp.reissue.1", tag_field="kind"):
+    """What the copied key signs: a copy's wish for a key of its own."""
+
+    device_id: str
+    """Whose copy it is."""
+    fleet_id: str
+    instance: str
+    """As in the hello that was turned away."""
+    csr: str
+    """For the new key, PEM."""
+
+
+class ReissueRequest(msgspec.Struct, frozen=True):
+    """``POST /join/reissue``, answered with a JoinReply."""
+
+    protocol: int
+    wish: Signed
+    """A :class:`Reissue`, signed by the copied key."""
+    name: str
+
+
 class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     protocol: int
     app: str
@@ -62,6 +83,10 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     contribute: bool
     hosts: tuple[str, ...]
     """Addresses on which this node's runners can be reached."""
+    instance: str = ""
+    """A random number of this start of the agent; empty if it does not say."""
+    hardware_id: str = ""
+    """What stays of this PC whatever is copied to it, hashed for this fleet; empty if unknown."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):

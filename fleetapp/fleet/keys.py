@@ -93,6 +93,22 @@ def fleet_id_of(spki: str) -> FleetId:
     return FleetId(_readable(spki))
 
 
+def hardware_id(facts: tuple[str, ...], fleet: str) -> str:
+    """What a fleet may know of a PC: whether it is the same one as before, and nothing else.
+
+    Args:
+        facts: ``Platform.machine_facts()``.
+        fleet: its id, so that two fleets cannot find out that they know the same PC.
+
+    Returns:
+        32 hex digits; empty without facts.
+    """
+    if not facts:
+        return ""
+    text = "\0".join(("fleetapp hardware", fleet, *facts))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
 def sign(key: ec.EllipticCurvePrivateKey, payload: bytes) -> bytes:
     """DER-encoded ECDSA P-256 SHA-256 signature over ``payload``."""
     return key.sign(payload, ec.ECDSA(hashes.SHA256()))

@@ -37,6 +37,7 @@ from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
@@ -89,6 +90,7 @@ class Hub:
         codes: CodeBook,
         keys: KeyBook,
         audit: AuditLog,
+        clones: Callable[[Registry], CloneWatch],
         library: Library,
         head: Callable[[str], Head | None],
         store_membership: Callable[[Signed], None],
@@ -113,6 +115,7 @@ class Hub:
         self._shards: dict[tuple[str, LayerRange], Shard] = {}
         self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
+        self.clones = clones(self.registry)
         self.router = Router(
             chains=lambda: tuple(self._keepers.values()),
             head=head,
@@ -129,6 +132,8 @@ class Hub:
             admit=self._admit,
             standing=self._standing,
             listed=self._listed,
+            signer=trust.verify,
+            clones=self.clones,
         )
 
     # ------------------------------------------------------------------ life
@@ -470,6 +475,7 @@ class Hub:
             name=self.state.value.name,
             nodes=tuple(nodes),
             chains=tuple(k.view() for k in self._keepers.values()),
+            warnings=self.clones.warnings,
         )
 
     def changed(self) -> None:

@@ -6,13 +6,24 @@ import logging
 import time
 from collections.abc import Callable
 
-from fleetapp.errors import BadRequest, NotAMember, NotFound
+import msgspec
+
+from fleetapp.errors import BadRequest, Malformed, NotAMember, NotFound
 from fleetapp.fleet import certificates
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
-from fleetapp.fleet.control import AuthorityReply, JoinReply, JoinRequest, Signed
+from fleetapp.fleet.control import (
+    BROKEN_JSON,
+    AuthorityReply,
+    JoinReply,
+    JoinRequest,
+    Reissue,
+    ReissueRequest,
+    Signed,
+)
 from fleetapp.fleet.membership import Member, clean_name, new_member
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.state import Declined, Pending, StateFile
 from fleetapp.types import DeviceId
 
@@ -32,6 +43,8 @@ class Gatekeeper:
         standing: the signed membership if this SPKI is an active member, None if it is unknown;
             raises NotAMember if it was revoked.
         listed: the signed membership if this SPKI is in it, active or revoked; raises NotAMember.
+        signer: the active member that has signed a document; raises NotAMember, BadSignature.
+        clones: knows which PCs are copies.
     """
 
     def __init__(
@@ -44,6 +57,8 @@ class Gatekeeper:
         admit: Callable[[Member], Signed],
         standing: Callable[[str], Signed | None],
         listed: Callable[[str], Signed],
+        signer: Callable[[Signed], Member],
+        clones: CloneWatch,
     ) -> None:
         self._device = device
         self._authority = authority
@@ -53,6 +68,8 @@ class Gatekeeper:
         self._admit = admit
         self._standing = standing
         self._listed = listed
+        self._signer = signer
+        self._clones = clones
 
     def authority_reply(self) -> AuthorityReply:
         """Public knowledge."""
@@ -123,6 +140,33 @@ class Gatekeeper:
         """
         leaf = certificates.load_pem(self._authority.issue(request.csr.encode()))
         return self._listed(certificates.spki(leaf))
+
+    def reissue(self, request: ReissueRequest) -> JoinReply:
+        """Make a copy of a member a member of its own, with no role but that.
+
+        Raises:
+            NotAMember, BadSignature: no active member has signed that.
+            BadRequest, Malformed: it makes no sense, or this copy has an identity already.
+        """
+        assert self._state.value is not None
+        old = self._signer(request.wish)
+        try:
+            wish = msgspec.json.decode(request.wish.payload, type=Reissue)
+        except BROKEN_JSON as exc:
+            raise Malformed("The wish for another identity cannot be read.") from exc
+        if (wish.device_id, wish.fleet_id) != (old.device_id, self._authority.fleet_id):
+            raise BadRequest("The wish for another identity is about somebody else.")
+        leaf = self._authority.issue(wish.csr.encode())
+        certificate = certificates.load_pem(leaf)
+        device = certificates.device_of(certificate)
+        self._clones.redeem(old.device_id, wish.instance, device)
+        name = clean_name(request.name) or f"PC-{device[:6]}"
+        known = self._standing(certificates.spki(certificate))
+        if known is None:
+            public = certificates.public_key_of(certificate)
+            known = self._admit(new_member(public, name, time.time()))
+            self._clones.reissued(old.device_id, device, name)
+        return JoinReply(False, self._state.value.name, leaf.decode(), known)
 
     def _queue(self, entry: Pending) -> None:
         assert self._state.value is not None
