@@ -13,7 +13,7 @@ import msgspec
 
 from fleetapp.errors import BadRequest, BadSignature, Malformed, NotAMember, NotFound, WrongFleet
 from fleetapp.fleet import keys
-from fleetapp.fleet.control import Signed
+from fleetapp.fleet.control import BROKEN_JSON, Signed
 from fleetapp.types import DeviceId, FleetId, Role
 
 MAX_NAME = 64
@@ -232,11 +232,11 @@ def verify_membership(signed: Signed, authority_public: bytes) -> Membership:
         raise BadSignature("A membership list was changed after it was signed.") from exc
     try:
         membership = msgspec.json.decode(signed.payload, type=Membership)
-    except msgspec.MsgspecError as exc:
+    except BROKEN_JSON as exc:
         raise Malformed("A signed document is not a membership list.") from exc
     if membership.fleet_id != keys.fleet_id_of(spki):
         raise WrongFleet("A membership list names another fleet than its authority's.")
     for device, member in membership.members.items():
-        if member.device_id != device or keys.spki_hash(member.public_key) != member.spki:
+        if keys.spki_hash(member.public_key) != member.spki or member.device_id != device:
             raise Malformed(f"The membership list contradicts itself about {device}.")
     return membership
