@@ -161,7 +161,7 @@ class Authority:
         try:
             request = x509.load_pem_x509_csr(csr)
             valid, key = request.is_signature_valid, request.public_key()
-        except (ValueError, UnsupportedAlgorithm) as exc:
+        except keys.UNREADABLE as exc:
             raise Malformed("A certificate request cannot be read.") from exc
         public = keys.require_p256(key)
         if not valid:

@@ -19,6 +19,8 @@ from fleetapp.errors import BadSignature, Malformed
 from fleetapp.types import DeviceId, FleetId
 
 ID_LENGTH = 20
+UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)
+"""What cryptography raises for certificates, requests and keys that are none."""
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -41,7 +43,7 @@ def load_public(der: bytes) -> ec.EllipticCurvePublicKey:
     """
     try:
         key = serialization.load_der_public_key(der)
-    except (ValueError, UnsupportedAlgorithm) as exc:
+    except UNREADABLE as exc:
         raise Malformed("A public key cannot be read.") from exc
     return require_p256(key)
 
@@ -70,7 +72,7 @@ def spki_of(cert_der: bytes) -> str:
     """
     try:
         key = x509.load_der_x509_certificate(cert_der).public_key()
-    except (ValueError, UnsupportedAlgorithm) as exc:
+    except UNREADABLE as exc:
         raise Malformed("A certificate cannot be read.") from exc
     return spki_hash(
         key.public_bytes(

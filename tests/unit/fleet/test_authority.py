@@ -1,3 +1,4 @@
+import base64
 import datetime as dt
 from pathlib import Path
 
@@ -164,6 +165,27 @@ def test_garbage_and_other_keys_get_no_certificate(paths: Paths) -> None:
     for request in (b"", b"garbage", signed.public_bytes(serialization.Encoding.PEM)):
         with pytest.raises(Malformed):
             authority.issue(request)
+
+
+def test_versions_that_do_not_exist_are_malformed(paths: Paths, tmp_path: Path) -> None:
+    """The library has an error of its own for these."""
+    authority = create(paths)
+    request = x509.load_pem_x509_csr(device(tmp_path, "a").csr())
+    der = request.public_bytes(serialization.Encoding.DER).replace(
+        b"\x02\x01\x00", b"\x02\x01\x10", 1
+    )
+    with pytest.raises(Malformed):
+        authority.issue(_pem(der, "CERTIFICATE REQUEST"))
+    der = certificates.load_pem(authority.certificate_pem).public_bytes(serialization.Encoding.DER)
+    der = der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x10", 1)
+    for read in (certificates.load_pem, lambda _: keys.spki_of(der)):
+        with pytest.raises(Malformed):
+            read(_pem(der, "CERTIFICATE"))
+
+
+def _pem(der: bytes, kind: str) -> bytes:
+    text = base64.encodebytes(der).decode()
+    return f"-----BEGIN {kind}-----\n{text}-----END {kind}-----\n".encode()
 
 
 def test_a_join_code_recognises_its_authority_and_no_other(paths: Paths, tmp_path: Path) -> None:
