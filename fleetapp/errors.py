@@ -34,6 +34,7 @@
     │   │   └── TooManyAttempts     too many wrong codes from one address
     │   ├── WrongFleet              certificate or authority of another fleet
     │   ├── NotAMember              not in the signed membership, or revoked
+    │   ├── ClonedIdentity          another PC has this one's key
     │   └── BadSignature            a manifest or list that its author did not sign
     ├── ProtocolError
     │   ├── VersionMismatch         names both sides
@@ -253,6 +254,11 @@ class WrongFleet(TrustError):
 class NotAMember(TrustError):
     code = "not_a_member"
     default_remedy = "Join the fleet with a join code first."
+
+
+class ClonedIdentity(TrustError):
+    code = "cloned_identity"
+    default_remedy = "Nothing to do: it is given an identity of its own."
 
 
 class BadSignature(TrustError):

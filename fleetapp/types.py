@@ -21,6 +21,8 @@ Role = Literal["member", "coordinator", "admin"]
 Decision = Literal["approve", "decline", "revoke", "reinstate", "drain", "undrain", "evict"]
 """An admin's word on one PC: the first two on one that waits, the others on a member. A drained one
 hands its work over and gets none; an evicted one may join again with a code, a revoked one not."""
+GivenRole = Literal["admin", "member"]
+"""A role that an admin can give; the coordinator's goes with the fleet's authority."""
 Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
@@ -215,6 +217,8 @@ class FleetView(msgspec.Struct, frozen=True):
     name: str
     nodes: tuple[NodeView, ...]
     chains: tuple[ChainView, ...]
+    warnings: tuple[str, ...] = ()
+    """What the admin should look at, in sentences."""
 
 
 class LocalStatus(msgspec.Struct, frozen=True):
@@ -248,3 +252,27 @@ class JoinCodeView(msgspec.Struct, frozen=True):
     approve: bool
     revoked: bool
     code: str = ""
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One line of the hub's audit log."""
+
+    seq: int
+    time: float
+    """Unix seconds."""
+    actor: str
+    """Device id of the PC whose user or program it was; "local" for the coordinator's own."""
+    action: str
+    details: dict[str, str] = {}
+
+
+class AuditCheck(msgspec.Struct, frozen=True):
+    """What following the chain of the audit log has shown; sound if there are no ``problems``."""
+
+    entries: int
+    first: int
+    """Number of the oldest entry that is here; more than 1 if older parts were taken away."""
+    last: int
+    head: str
+    """Hex hash of the newest line, to be noted elsewhere."""
+    problems: tuple[str, ...] = ()

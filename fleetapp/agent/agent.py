@@ -10,19 +10,24 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib import metadata
 
 import aiohttp
 import msgspec
 
 from fleetapp import __version__
+from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.office import Office
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    ClonedIdentity,
+    FleetError,
     NoHub,
     NotAMember,
     StorageError,
@@ -30,21 +35,18 @@ from fleetapp.errors import (
 )
 from fleetapp.fleet import joincode, keys
 from fleetapp.fleet.authority import Authority
-from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import add, new, new_member, sign_membership
-from fleetapp.hub.decisions import decide
+from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import LEFT, Hub
-from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
 from fleetapp.types import (
     ChainView,
-    Decision,
     FleetView,
     JoinCodeView,
     LocalStatus,
@@ -89,11 +91,19 @@ class Agent:
             runtime=lambda: f"OpenVINO {metadata.version('openvino')}",
         )
         self._fleet: InFleet | None = None
-        self._trouble: StorageError | None = None
+        self._trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
+        self._becoming: asyncio.Task[None] | None = None
+        self._fresh: Identity | None = None
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
+        self.office = Office(
+            pc=lambda: self._pc,
+            current=lambda: self._fleet,
+            busy=self._busy,
+            restart=self._restart,
+        )
         self.finished = asyncio.Event()
         """Set when somebody asked the agent to quit."""
 
@@ -121,9 +131,55 @@ class Agent:
         if enrolment is None:
             return
         fleet = InFleet(self._pc, enrolment, self._changed)
+        fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
+        fleet.link.on_refusal = lambda why: self._refused(fleet, why)
+        fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start()
         self._fleet = fleet
         self._changed()
+
+    def _refused(self, fleet: InFleet, why: FleetError) -> None:
+        if isinstance(why, ClonedIdentity) and (self._becoming is None or self._becoming.done()):
+            self._becoming = asyncio.create_task(self._become_another(fleet))
+
+    async def _become_another(self, fleet: InFleet) -> None:
+        """This PC's state is a copy of another one's (trap T18)."""
+        async with self._busy:
+            if self._fleet is not fleet:
+                return
+            # the same at each attempt: it may have been admitted, and the answer got lost
+            fresh = self._fresh = self._fresh or Identity.fresh(self._pc.paths)
+            try:
+                reply = await ask_for_identity(fleet, fresh, await fleet.addresses())
+            except FleetError as exc:
+                log.warning("no identity of its own for this copy yet: %s", exc)
+                return  # turned away again, it asks again
+
+            def work() -> None:
+                self._pc = adopt(self._pc, fleet, fresh, reply)
+                self._identity, self._fleet_store = fresh, self._pc.fleet_store
+                self._fresh = None
+
+            await self._restart(CLONED, work)
+
+    async def _restart(self, reason: str, between: Callable[[], object]) -> None:
+        """End the membership, do blocking work, and enter again: in another role, say.
+
+        Raises:
+            FleetError: the work's; it is as before. Or the entering's; the status says so too.
+        """
+        fleet, self._fleet = self._fleet, None
+        if fleet is not None:
+            await fleet.stop(reason)
+        try:
+            await asyncio.to_thread(between)
+        finally:
+            try:
+                await self._enter()
+            except FleetError as exc:
+                self._trouble = exc
+                self._changed()
+                raise
 
     def _name(self) -> str:
         if self._settings.node_name:
@@ -217,7 +273,7 @@ class Agent:
                 await asyncio.to_thread(self._fleet_store.remove)
                 await asyncio.to_thread(forget_hub, self._pc)
                 raise
-            return await self.make_code(CODE_HOURS, CODE_USES, approve=False)
+            return await self.admin.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:
         paths, identity = self._pc.paths, self._identity
@@ -376,42 +432,15 @@ class Agent:
         steps = await hub.router.trace(model)
         return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
 
-    async def decide(self, decision: Decision, device_id: str) -> None:
-        """Let a waiting PC in or not, shut a member out, let it in again."""
-        decide(self._hub(), decision, device_id)
+    @property
+    def admin(self) -> Admin:
+        """What admins may ask; off the coordinator it is asked whether this PC is one.
 
-    async def codes(self) -> list[JoinCodeView]:
-        """Join codes, without their secrets."""
-        return list(self._codebook().views())
-
-    async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
-        """A new join code; its text is in the reply and nowhere else."""
-        hub = self._hub()
-        view = await asyncio.to_thread(hub.codes.create, hours=hours, uses=uses, approve=approve)
-        hub.audit.write("local", "code_created", code=view.code_id, uses=uses, approve=approve)
-        return view
-
-    async def revoke_code(self, code_id: str) -> None:
-        """Make a code worthless."""
-        self._codebook().revoke(code_id)
-        self._hub().audit.write("local", "code_revoked", code=code_id)
-
-    async def keys(self) -> list[ApiKeyView]:
-        """API keys, without their secrets."""
-        return list(self._hub().keys.list())
-
-    async def make_key(self, name: str, parallel: int = 0, per_minute: int = 0) -> ApiKeyView:
-        """A new API key; its text is in the reply and nowhere else."""
-        hub = self._hub()
-        view = hub.keys.create(name, parallel, per_minute)
-        hub.audit.write("local", "key_created", name=name)
-        return view
-
-    async def revoke_key(self, key_id: str) -> None:
-        """Make an API key worthless."""
-        hub = self._hub()
-        hub.keys.revoke(key_id)
-        hub.audit.write("local", "key_revoked", key=key_id)
+        Raises:
+            NotAMember: this PC belongs to no fleet.
+        """
+        fleet = self._require()
+        return HubAdmin(fleet.hub, "local") if fleet.hub is not None else RemoteAdmin(fleet.link)
 
     async def start_model(
         self,
@@ -480,9 +509,6 @@ class Agent:
                 remedy="Do this on the coordinator.",
             )
         return hub
-
-    def _codebook(self) -> CodeBook:
-        return self._hub().codes
 
     def _changed(self) -> None:
         for event in self._listeners:

@@ -85,6 +85,8 @@ class HubLink:
         self._on_message = on_message
         self._on_change = on_change
         self._silence = silence
+        self.on_refusal: Callable[[FleetError], None] = lambda _: None
+        """Told why the hub does not want this PC, before the next attempt."""
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._session: aiohttp.ClientSession | None = None
         self._base = ""
@@ -285,7 +287,9 @@ class HubLink:
         await self.send(self._hello())
         welcome = await self._receive(WELCOME_DEADLINE)
         if isinstance(welcome, Refuse):
-            raise from_code(welcome.code, welcome.message, welcome.remedy)
+            refusal = from_code(welcome.code, welcome.message, welcome.remedy)
+            self.on_refusal(refusal)
+            raise refusal
         if not isinstance(welcome, Welcome):
             raise ProtocolError("The coordinator did not greet.")
         await self._on_message(welcome)

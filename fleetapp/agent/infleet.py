@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import structs
 
 from fleetapp import __version__
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
+from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key, split_address
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
+from fleetapp.agent.successor import SuccessorWatch
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     Assign,
     FromHub,
+    Handover,
     Heartbeat,
     LinkStage,
     MemberHello,
@@ -35,10 +40,11 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.keys import verify
+from fleetapp.fleet.keys import hardware_id, verify
 from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
@@ -49,16 +55,18 @@ from fleetapp.models.store import ShardStore
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
-from fleetapp.types import PROTOCOL_VERSION, FleetId, Hardware
+from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId, Hardware
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
 RELEASE_AFTER = 60.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
+MAX_ADDRESSES = 8
+"""Of the coordinator that are remembered, newest first."""
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
-STATE, CODES, KEYS = "state.json", "codes.json", "keys.json"
+STATE, CODES, KEYS, SEEN = "state.json", "codes.json", "keys.json", "seen.json"
 """What the hub keeps beside its authority's key."""
 
 
@@ -96,6 +104,8 @@ class PC:
     servers: Servers
     name: Callable[[], str]
     runtime: Callable[[], str]
+    instance: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Of this start of the agent."""
 
 
 def open_library(pc: PC) -> Library:
@@ -111,7 +121,7 @@ def forget_hub(pc: PC) -> None:
     Blocks on the keyring: call it in a thread.
     """
     Authority.remove(pc.paths, pc.platform)
-    for name in (STATE, CODES, KEYS):
+    for name in (STATE, CODES, KEYS, SEEN):
         (pc.paths.hub / name).unlink(missing_ok=True)
 
 
@@ -136,7 +146,7 @@ class InFleet:
         self.link = HubLink(
             credentials=enrolment.credentials,
             trust=self.trust,
-            addresses=self._addresses,
+            addresses=self.addresses,
             hello=self._hello,
             heartbeat=self._heartbeat,
             on_message=self._on_message,
@@ -148,6 +158,17 @@ class InFleet:
             ask=self._new_leaf,
             renewed=self._renewed,
             changed=changed,
+        )
+        self.on_office: Callable[[bytes], None] = lambda _: None
+        """Told when the coordinator hands its office over to this PC."""
+        self.on_role: Callable[[], None] = lambda: None
+        """Told when the list gives this PC another role than it acts in."""
+        self._watch = SuccessorWatch(
+            identity=pc.identity,
+            credentials=enrolment.credentials,
+            trust=self.trust,
+            strangers=self._strangers,
+            found=self._found_newer,
         )
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
@@ -184,6 +205,12 @@ class InFleet:
         return member is not None and "coordinator" in member.roles
 
     @property
+    def acts_in_its_role(self) -> bool:
+        """Whether it runs a hub if, and only if, the list says so and it has the authority."""
+        may = self.is_coordinator and Authority.exists(self.pc.paths)
+        return may == (self.hub is not None)
+
+    @property
     def member(self) -> Member | None:
         """This PC in the signed membership; None if it is not in there any more."""
         membership = self.trust.membership
@@ -196,12 +223,13 @@ class InFleet:
 
     async def start(self) -> None:
         """Open servers (coordinator), announce, connect."""
-        if self.is_coordinator:
+        if not self.acts_in_its_role:
             await self._start_hub()
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
+        self._tasks.append(asyncio.create_task(self._watch.run()))
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
@@ -228,6 +256,7 @@ class InFleet:
                 remedy="Restore it from a backup, or leave and create the fleet anew.",
             )
         authority = await asyncio.to_thread(Authority.open, pc.paths, pc.platform)
+        audit = AuditLog(pc.paths.hub / "audit.jsonl")
         hub = Hub(
             identity=pc.identity,
             authority=authority,
@@ -235,7 +264,8 @@ class InFleet:
             state=state,
             codes=CodeBook(pc.paths.hub / CODES, authority.spki, pc.platform),
             keys=KeyBook(pc.paths.hub / KEYS, pc.platform),
-            audit=AuditLog(pc.paths.hub / "audit.jsonl"),
+            audit=audit,
+            clones=lambda registry: CloneWatch(pc.paths.hub / SEEN, pc.platform, registry, audit),
             library=await asyncio.to_thread(open_library, pc),
             head=self._head,
             store_membership=self._keep_membership,
@@ -270,7 +300,8 @@ class InFleet:
     def _head(self, assignment: str) -> Head | None:
         return self.stages.runner(assignment)
 
-    async def _addresses(self) -> list[Address]:
+    async def addresses(self) -> list[Address]:
+        """Where the coordinator may be, best first."""
         if self._control is not None:
             return [("127.0.0.1", self._control.port)]
         found: list[Address] = []
@@ -282,6 +313,43 @@ class InFleet:
                 found += [(address, peer.port) for address in peer.addresses]
         found += [split_address(a) for a in self.enrolment.info.hub_addresses]
         return list(dict.fromkeys(found))
+
+    def _strangers(self) -> list[Address]:
+        """Where news of another coordinator may be."""
+        known = {m.device_id for m in self.trust.coordinators()} | {self.pc.identity.device_id}
+        found = [
+            (address, peer.port)
+            for peer in self.pc.discovery.found()
+            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id)
+            and peer.device_id not in known
+            for address in peer.addresses
+        ]  # fmt: skip
+        if not self.connected and self.hub is None:
+            configured = self.pc.settings().hub_address
+            given = (configured, *self.enrolment.info.hub_addresses)
+            found += [split_address(a) for a in given if a]
+        return found
+
+    async def _found_newer(self, signed: Signed, address: Address) -> None:
+        where = f"{bracket(address[0])}:{address[1]}"
+        if self.hub is None:
+            self._remember_hub((where, *self.enrolment.info.hub_addresses))
+        await self._update_membership(signed)
+        self.link.kick()
+
+    def _remember_hub(self, addresses: tuple[str, ...]) -> None:
+        short = tuple(dict.fromkeys(addresses))[:MAX_ADDRESSES]
+        info = structs.replace(self.enrolment.info, hub_addresses=short)
+        self.enrolment = replace(self.enrolment, info=info)
+        self.pc.fleet_store.save_info(info)
+
+    def keep_list(self, signed: Signed, hub: DeviceId, addresses: tuple[str, ...]) -> None:
+        """Keep a list that names another coordinator, and where that is."""
+        self.trust.update(signed)
+        self._keep_membership(signed)
+        info = structs.replace(self.enrolment.info, hub_device=hub)
+        self.enrolment = replace(self.enrolment, info=info)
+        self._remember_hub((*addresses, *info.hub_addresses))
 
     def _hello(self) -> MemberHello:
         pc, settings = self.pc, self.pc.settings()
@@ -301,6 +369,8 @@ class InFleet:
             contribute=settings.contribute,
             hosts=self._hosts(),
             held=self.stages.held(),
+            instance=pc.instance,
+            hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
@@ -368,7 +438,7 @@ class InFleet:
             self.enrolment.credentials.authority_pem,
             self.fleet_id,
             [member.device_id for member in self.trust.coordinators()],
-            await self._addresses(),
+            await self.addresses(),
         )
 
     async def _renewed(self) -> None:
@@ -384,7 +454,11 @@ class InFleet:
 
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
+            if isinstance(message, MembershipUpdate) and message.hub_addresses:
+                self._remember_hub((*message.hub_addresses, *self.enrolment.info.hub_addresses))
             await self._update_membership(message.membership)
+        elif isinstance(message, Handover):
+            self.on_office(message.bundle)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):
@@ -398,6 +472,8 @@ class InFleet:
     async def _update_membership(self, signed: Signed) -> None:
         if self.trust.update(signed):
             self._keep_membership(signed)
+            if not self.acts_in_its_role:
+                self.on_role()
         if not self.trust.allows(self.pc.identity.spki):
             await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)

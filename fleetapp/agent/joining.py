@@ -44,9 +44,11 @@ log = logging.getLogger("fleetapp.agent.joining")
 
 CALL_DEADLINE = 10.0
 POLL_SECONDS = 2.0
+REQUEST = "/join/request"
 MAX_REPLY = 8 << 20
 
 Address = tuple[str, int]
+_Reply = TypeVar("_Reply")
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -127,7 +129,7 @@ async def join(
             # Anybody may announce anything, so whatever is wrong with one address is no reason
             # not to try the next; what the code's own fleet says is final.
             try:
-                hub = await _hub_at(session, code, address)
+                hub = await authority_at(session, code.spki_prefix, address)
             except (FleetError, aiohttp.ClientError, OSError) as exc:
                 log.info("no hub of that fleet at %s:%d: %s", *address, exc)
                 failure = _more_telling(failure, _unusable(exc, address))
@@ -165,7 +167,8 @@ async def ask_for_leaf(
         for address in addresses:
             for device in coordinators:
                 try:
-                    answer = await _post(session, _Hub(address, device, authority, fleet), ask)
+                    hub = HubAddress(address, device, authority, fleet)
+                    answer = await post(session, hub, ask, REQUEST, JoinReply)
                 except (FleetError, aiohttp.ClientError, OSError) as exc:
                     failure = _unusable(exc, address)
                 else:
@@ -176,7 +179,7 @@ async def ask_for_leaf(
 
 
 @dataclass(frozen=True)
-class _Hub:
+class HubAddress:
     """A coordinator whose authority is the code's."""
 
     address: Address
@@ -193,18 +196,40 @@ class _Hub:
         return f"The coordinator at {self.address[0]}:{self.address[1]}"
 
 
-async def _hub_at(session: aiohttp.ClientSession, code: JoinCode, address: Address) -> _Hub:
+async def authority_at(
+    session: aiohttp.ClientSession, spki_prefix: bytes, address: Address
+) -> HubAddress:
+    """The hub at an address, if it shows the authority whose hash begins with ``spki_prefix``.
+
+    Nothing is verified but that: whether it has such an authority's leaf, the next call shows.
+
+    Raises:
+        WrongFleet, Malformed, ProtocolError: it does not.
+        aiohttp.ClientError, OSError: nobody answers.
+    """
     url = f"https://{bracket(address[0])}:{address[1]}/join/authority"
     async with session.get(url, ssl=tls.join_client_context()) as response:
         reply = _decode(await read_reply(response), AuthorityReply)
     pem = reply.authority.encode()
-    authority = certificates.check_authority(pem, code.spki_prefix)
-    return _Hub(address, DeviceId(reply.hub_device), pem, certificates.fleet_of(authority))
+    authority = certificates.check_authority(pem, spki_prefix)
+    return HubAddress(address, DeviceId(reply.hub_device), pem, certificates.fleet_of(authority))
+
+
+async def membership_from(
+    session: aiohttp.ClientSession, hub: HubAddress, ask: JoinRequest
+) -> Signed:
+    """The newest membership list that a hub has, for whoever proves a key that is in it.
+
+    Raises:
+        FleetError: what the hub says, or that it is not the one that it claims to be.
+        aiohttp.ClientError, OSError: it does not answer.
+    """
+    return await post(session, hub, ask, "/join/membership", Signed)
 
 
 async def _ask(
     session: aiohttp.ClientSession,
-    hub: _Hub,
+    hub: HubAddress,
     identity: Identity,
     code: JoinCode,
     name: str,
@@ -220,7 +245,7 @@ async def _ask(
     queued = False
     while True:
         try:
-            answer = await _post(session, hub, ask)
+            answer = await post(session, hub, ask, REQUEST, JoinReply)
         except (aiohttp.ClientError, OSError):
             if not queued:
                 raise
@@ -233,22 +258,30 @@ async def _ask(
         await asyncio.sleep(poll)
 
 
-async def _post(session: aiohttp.ClientSession, hub: _Hub, ask: JoinRequest) -> JoinReply:
+async def post(
+    session: aiohttp.ClientSession, hub: HubAddress, ask: object, path: str, kind: type[_Reply]
+) -> _Reply:
+    """Send a coordinator something over a connection that trusts only its authority.
+
+    Raises:
+        FleetError: what the other side says, or that it is not that coordinator.
+        aiohttp.ClientError, OSError: it does not answer.
+    """
     try:
         async with session.post(
-            f"{hub.base}/join/request",
+            f"{hub.base}{path}",
             data=msgspec.json.encode(ask),
             headers={"Content-Type": "application/json"},
             ssl=tls.pinned_context(hub.authority),
             server_hostname=tls.hostname_of(hub.device, hub.fleet),
         ) as response:
-            return _decode(await read_reply(response), JoinReply)
+            return _decode(await read_reply(response), kind)
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
         cause = getattr(exc, "certificate_error", None) or exc.os_error
         raise tls.explain_tls_error(cause, hub.where) from exc
 
 
-def _check(hub: _Hub, answer: JoinReply) -> Joined:
+def _check(hub: HubAddress, answer: JoinReply) -> Joined:
     if answer.membership is None:
         raise BadSignature(f"{hub.where} sent no membership list.")
     authority = certificates.load_pem(hub.authority)
@@ -284,10 +317,13 @@ def _more_telling(known: FleetError, new: FleetError) -> FleetError:
     return known if isinstance(known, WrongFleet) and isinstance(new, NoHub) else new
 
 
-_Reply = TypeVar("_Reply")
-
-
 def _decode(body: bytes, kind: type[_Reply]) -> _Reply:
+    """Send a coordinator something over a connection that trusts only its authority.
+
+    Raises:
+        FleetError: what the other side says, or that it is not that coordinator.
+        aiohttp.ClientError, OSError: it does not answer.
+    """
     try:
         return msgspec.json.decode(body, type=kind)
     except BROKEN_JSON as exc:

@@ -13,11 +13,13 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from fleetapp import __version__
+from fleetapp.api.admin import AdminRoutes
 from fleetapp.api.errors import error_middleware
 from fleetapp.api.openai import add_openai_routes
 from fleetapp.errors import (
@@ -42,18 +44,21 @@ from fleetapp.fleet.control import (
     MemberHello,
     MembershipUpdate,
     Refuse,
+    ReissueRequest,
     Welcome,
 )
 from fleetapp.fleet.membership import Member, Membership
 from fleetapp.fleet.trust import TrustList
+from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import Hub
 from fleetapp.types import PROTOCOL_VERSION
 
 log = logging.getLogger("fleetapp.api.control")
 
 MAX_JOIN_BODY = 64 * 1024
-FOR_STRANGERS = frozenset({"/join/authority", "/join/request"})
+FOR_STRANGERS = frozenset({"/join/authority", "/join/request", "/join/membership", "/join/reissue"})
 
+_T = TypeVar("_T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -107,12 +112,16 @@ class ControlApi:
         )
         app.router.add_get("/join/authority", self._authority)
         app.router.add_post("/join/request", self._join)
+        app.router.add_post("/join/membership", self._membership)
+        app.router.add_post("/join/reissue", self._reissue)
         app.router.add_get("/control", self._control)
         app.router.add_get("/blobs/{sha256}", self._blob)
         app.router.add_get("/fleet", self._fleet)
         members = web.Application(client_max_size=16 * 2**20)
         add_openai_routes(members, self._hub.router, _already_authorized)
         app.add_subapp("/api", members)
+        for method, path, handler in AdminRoutes(self._admin).routes():
+            app.router.add_route(method, f"/admin/{path}", handler)
         app.cleanup_ctx.append(self._cut_when_shut_out)
         app.on_shutdown.append(self._close_lines)
         return app
@@ -161,24 +170,37 @@ class ControlApi:
             raise NotAMember("This address serves members of the fleet only.")
         return self._trust.require(spki)
 
+    def _admin(self, request: web.Request) -> Admin:
+        member = self._trust.require(self._member(request).spki, "admin", "coordinator")
+        return HubAdmin(self._hub, member.device_id)
+
     async def _authority(self, _: web.Request) -> web.Response:
         return _json(self._hub.gate.authority_reply())
 
     async def _join(self, request: web.Request) -> web.Response:
+        ask = await self._ask(request, JoinRequest)
+        # On the loop and not in a thread: two PCs that join at once must not both extend the same
+        # membership list; a few milliseconds of signing disturb nobody.
+        return _json(self._hub.gate.request(ask, _remote(request)))
+
+    async def _membership(self, request: web.Request) -> web.Response:
+        return _json(self._hub.gate.newest_list(await self._ask(request, JoinRequest)))
+
+    async def _reissue(self, request: web.Request) -> web.Response:
+        return _json(self._hub.gate.reissue(await self._ask(request, ReissueRequest)))
+
+    async def _ask(self, request: web.Request, kind: type[_T]) -> _T:
         try:
             async with asyncio.timeout(self._deadlines.hello):
                 body = await request.read()
             protocol = msgspec.json.decode(body, type=_AnyJoin).protocol
             if protocol != PROTOCOL_VERSION:
                 raise _mismatch("The joining PC", protocol, "")
-            ask = msgspec.json.decode(body, type=JoinRequest)
+            return msgspec.json.decode(body, type=kind)
         except TimeoutError as exc:
             raise PeerTimeout("The join request did not arrive in time.") from exc
         except BROKEN_JSON as exc:
             raise BadRequest(f"The join request is malformed: {exc}.") from exc
-        # On the loop and not in a thread: two PCs that join at once must not both extend the same
-        # membership list; a few milliseconds of signing disturb nobody.
-        return _json(self._hub.gate.request(ask, _remote(request)))
 
     async def _fleet(self, _: web.Request) -> web.Response:
         return _json(self._hub.view())
@@ -221,6 +243,7 @@ class ControlApi:
             OSError: the connection broke.
         """
         hello = await self._hello(line, member)
+        await self._hub.clones.admit(member.device_id, hello)
         membership = self._hub.signed_membership
         await line.send(Welcome(PROTOCOL_VERSION, __version__, self._hub.fleet_id, membership))
         session = self._hub.attach(member.spki, hello, remote, send=line.send, close=line.close)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
-from typing import Any, Protocol, TypeVar, get_args
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Protocol
 
 import msgspec
 from aiohttp import web
 
+from fleetapp.agent.office import OfficeCalls
+from fleetapp.api.admin import AdminRoutes, Handler, done, read_body
 from fleetapp.api.auth import loopback_authorizer
-from fleetapp.api.body import read_json_body
 from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
-from fleetapp.api.feed import Limits, Pull
-from fleetapp.api.schema import explain, parse_object
+from fleetapp.api.feed import Pull
+from fleetapp.api.office import OfficeRoutes
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
-from fleetapp.hub.keys import ApiKeyView
-from fleetapp.types import ChainView, Decision, FleetView, JoinCodeView, LocalStatus, Precision
+from fleetapp.hub.admin import Admin
+from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
 
 COMMENT_EVERY = 15.0
 
@@ -73,32 +73,14 @@ class LocalAgent(Protocol):
         """
         ...
 
-    async def decide(self, decision: Decision, device_id: str) -> None:
-        """The admin's word on one PC, by its whole device id. NotFound if it is about nobody."""
+    @property
+    def admin(self) -> Admin:
+        """What admins may ask."""
         ...
 
-    async def codes(self) -> Sequence[JoinCodeView]:
-        """Join codes, without their secrets."""
-        ...
-
-    async def make_code(self, hours: float, uses: int, approve: bool) -> JoinCodeView:
-        """A new join code; ``code`` is set."""
-        ...
-
-    async def revoke_code(self, code_id: str) -> None:
-        """NotFound if there is no such code."""
-        ...
-
-    async def keys(self) -> Sequence[ApiKeyView]:
-        """API keys, without their secrets."""
-        ...
-
-    async def make_key(self, name: str, parallel: int, per_minute: int) -> ApiKeyView:
-        """A new API key; ``key`` is set. 0 is no limit."""
-        ...
-
-    async def revoke_key(self, key_id: str) -> None:
-        """NotFound if there is no such key."""
+    @property
+    def office(self) -> OfficeCalls:
+        """The coordinator's office of this PC."""
         ...
 
     async def start_model(
@@ -139,16 +121,6 @@ class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hub_address: str = ""
 
 
-class _Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    device_id: str
-
-
-class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    hours: float = 24.0
-    uses: int = 10
-    approve: bool = False
-
-
 class _Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     precision: Precision | None = None
@@ -172,14 +144,14 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
     authorize = loopback_authorizer(token)
     use_error_middleware(app)
 
-    def guarded(handler: _Handler) -> _Handler:
+    def guarded(handler: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             authorize(request)
             return await handler(request)
 
         return handle
 
-    routes: tuple[tuple[str, str, _Handler], ...] = (
+    routes: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("POST", "contribute", local.contribute),
@@ -189,24 +161,15 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
-        *(("POST", f"fleet/{d}", partial(local.decide, d)) for d in get_args(Decision)),
         ("GET", "runners", local.runners),
         ("GET", "trace", local.trace),
-        ("GET", "fleet/codes", local.codes),
-        ("POST", "fleet/codes", local.make_code),
-        ("DELETE", "fleet/codes/{id}", local.revoke_code),
-        ("GET", "keys", local.keys),
-        ("POST", "keys", local.make_key),
-        ("DELETE", "keys/{id}", local.revoke_key),
         ("POST", "models/start", local.start),
         ("POST", "models/stop", local.stop),
+        *AdminRoutes(lambda _: agent.admin).routes(),
+        *OfficeRoutes(lambda: agent.office).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
-
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_T = TypeVar("_T")
 
 
 class _Local:
@@ -220,27 +183,27 @@ class _Local:
         return await _stream(request, self._agent.events())
 
     async def contribute(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Contribute)
+        asked = await read_body(request, _Contribute)
         await self._agent.set_contribute(asked.on)
         return json_response(await self._agent.status())
 
     async def quit(self, _request: web.Request) -> web.Response:
         await self._agent.quit()
-        return _done()
+        return done()
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Create)
+        asked = await read_body(request, _Create)
         code = await self._agent.create_fleet(asked.name)
         status = await self._agent.status()
         return json_response({"fleet_id": status.fleet_id, "code": code.code})
 
     async def join(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Join)
+        asked = await read_body(request, _Join)
         return json_response(await self._agent.join(asked.code, asked.hub_address))
 
     async def leave(self, _request: web.Request) -> web.Response:
         await self._agent.leave()
-        return _done()
+        return done()
 
     async def fleet(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.fleet_view())
@@ -254,60 +217,16 @@ class _Local:
     async def trace(self, request: web.Request) -> web.Response:
         return json_response(await self._agent.trace(request.query.get("model", "")))
 
-    async def decide(self, decision: Decision, request: web.Request) -> web.Response:
-        asked = await _body(request, _Device)
-        await self._agent.decide(decision, asked.device_id)
-        return _done()
-
-    async def codes(self, _request: web.Request) -> web.Response:
-        return json_response(await self._agent.codes())
-
-    async def make_code(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Code)
-        return json_response(await self._agent.make_code(asked.hours, asked.uses, asked.approve))
-
-    async def revoke_code(self, request: web.Request) -> web.Response:
-        await self._agent.revoke_code(request.match_info["id"])
-        return _done()
-
-    async def keys(self, _request: web.Request) -> web.Response:
-        return json_response(await self._agent.keys())
-
-    async def make_key(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Key)
-        made = await self._agent.make_key(asked.name, asked.parallel, asked.per_minute)
-        return json_response(made)
-
-    async def revoke_key(self, request: web.Request) -> web.Response:
-        await self._agent.revoke_key(request.match_info["id"])
-        return _done()
-
     async def start(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Start)
+        asked = await read_body(request, _Start)
         return json_response(
             await self._agent.start_model(asked.model, asked.precision, asked.stages, asked.draft)
         )
 
     async def stop(self, request: web.Request) -> web.Response:
-        asked = await _body(request, _Stop)
+        asked = await read_body(request, _Stop)
         await self._agent.stop_model(asked.model)
-        return _done()
-
-
-def _done() -> web.Response:
-    return json_response({"ok": True})
-
-
-async def _body(request: web.Request, kind: type[_T]) -> _T:
-    """The body as ``kind``; no body at all stands for one without fields."""
-    raw = await read_json_body(request, _LIMITS) if request.can_read_body else b"{}"
-    try:
-        return msgspec.convert(parse_object(raw), kind)
-    except msgspec.ValidationError as error:
-        raise explain(error) from error
-
-
-_LIMITS = Limits(body=64 * 1024, body_seconds=10.0)
+        return done()
 
 
 async def _stream(request: web.Request, views: AsyncIterator[Any]) -> web.StreamResponse:

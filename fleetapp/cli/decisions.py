@@ -14,7 +14,7 @@ from fleetapp.cli.context import App, common_options, pass_app
 from fleetapp.errors import BadRequest, NotFound, UserError
 from fleetapp.types import Decision, FleetView, NodeView
 
-_MEMBER = ("online", "suspected", "offline")
+MEMBER_STATES = ("online", "suspected", "offline")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ _WORDS: dict[Decision, _Word] = {
     ),
     "revoke": _Word(
         "Shut a PC out: its connections are cut, and no join code lets it in again.",
-        _MEMBER,
+        MEMBER_STATES,
         "{} is shut out of the fleet.",
         "Shut {} out of the fleet?",
     ),
@@ -54,13 +54,13 @@ _WORDS: dict[Decision, _Word] = {
     ),
     "drain": _Word(
         "Have a PC hand its work over to others and get none, as before maintenance.",
-        _MEMBER,
+        MEMBER_STATES,
         "{} hands its work over and gets none until 'fleetapp fleet undrain'.",
     ),
-    "undrain": _Word("Let a drained PC work again.", _MEMBER, "{} may work again."),
+    "undrain": _Word("Let a drained PC work again.", MEMBER_STATES, "{} may work again."),
     "evict": _Word(
         "Put a PC out of the fleet. Unlike a revoked one it may join again with a code.",
-        _MEMBER,
+        MEMBER_STATES,
         "{} is out of the fleet.",
         "Put {} out of the fleet?",
     ),
@@ -92,9 +92,7 @@ def _command(decision: Decision, word: _Word) -> click.Command:
     return command
 
 
-def find(
-    nodes: Sequence[NodeView], text: str, decision: Decision, states: tuple[str, ...]
-) -> NodeView:
+def find(nodes: Sequence[NodeView], text: str, decision: str, states: tuple[str, ...]) -> NodeView:
     """The one PC that somebody means by a device id, the beginning of one, or a name.
 
     Only PCs in one of ``states`` count, so that one that waits cannot pass for a member by its

@@ -14,6 +14,8 @@ from fleetapp.cli.agent_cmds import as_type, local_status, print_assignments
 from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.decisions import add_decisions
+from fleetapp.cli.texts import in_path, when
+from fleetapp.cli.trust import add_trust
 from fleetapp.errors import BadRequest, FleetError
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, NodeView
 
@@ -30,6 +32,7 @@ def fleet() -> None:
 
 
 add_decisions(fleet)
+add_trust(fleet)
 
 
 @fleet.command()
@@ -146,7 +149,7 @@ def _count(view: FleetView) -> str:
 
 def attention(view: FleetView) -> list[str]:
     """What somebody should look at, in sentences."""
-    sentences = []
+    sentences = list(view.warnings)
     for node in view.nodes:
         if node.state == "pending":
             sentences.append(
@@ -267,14 +270,6 @@ def _code_state(code: JoinCodeView) -> str:
     return "valid" if code.uses_left > 0 else "used up"
 
 
-def when(seconds: float) -> str:
-    """Unix seconds as local time."""
-    try:
-        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, OSError, ValueError):
-        return "?"
-
-
 @codes.command("new")
 @click.option("--hours", type=float, default=24.0, show_default=True, help="How long it is valid.")
 @click.option("--uses", type=int, default=10, show_default=True, help="How many PCs may use it.")
@@ -307,10 +302,3 @@ def revoke_code(app: App, /, code_id: str) -> None:
     with agent_client(app.home) as client:
         client.request("DELETE", f"/local/v1/fleet/codes/{in_path(code_id)}")
     click.echo(f"The code {output.one_line(code_id)} is revoked.")
-
-
-def in_path(text: str) -> str:
-    """An id as one segment of a path."""
-    from urllib.parse import quote  # noqa: PLC0415
-
-    return quote(text, safe="")

@@ -8,7 +8,7 @@ from fleetapp.cli import output
 from fleetapp.cli.agent_cmds import as_type
 from fleetapp.cli.client import agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.cli.fleet import in_path, when
+from fleetapp.cli.texts import in_path, when
 from fleetapp.hub.keys import ApiKeyView
 
 

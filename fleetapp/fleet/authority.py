@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import os
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,6 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from fleetapp.errors import BadRequest, Malformed, NotFound, StorageError
 from fleetapp.fleet import certificates, keys
@@ -23,13 +20,6 @@ from fleetapp.platform.base import Platform
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.paths import Paths
 from fleetapp.types import FleetId
-
-MIN_PASSPHRASE = 12
-_HEADER = "fleetapp recovery file"
-_SALT = "Scrypt-Salt"
-# RFC 7914; 64 MiB and about a fifth of a second: once per recovery, per guess for a thief
-_SCRYPT_N = 1 << 16
-_MAX_RECOVERY = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -106,19 +96,35 @@ class Authority:
     @classmethod
     def restore(
         cls,
-        recovery: bytes,
-        passphrase: str,
+        private_key: bytes,
+        certificate_pem: bytes,
         paths: Paths,
         platform: Platform | None = None,
         secret_store: SecretStore | None = None,
     ) -> Authority:
-        """Make this PC the coordinator from a recovery file (see :meth:`export_recovery`).
+        """Keep on this PC the authority of a fleet that another PC has coordinated.
+
+        Args:
+            private_key: as :attr:`private_key` gave it.
+            certificate_pem: the certificate that belongs to it.
+            paths: where to keep it.
+            platform: the current one if left out.
+            secret_store: the one of ``paths.hub`` if left out.
 
         Raises:
-            BadRequest: wrong passphrase, no recovery file, or there is an authority already.
+            BadRequest: there is an authority already.
+            Malformed: no P-256 key, or not the certificate's.
             ReadOnly, DiskFull, StorageError: it could not be kept.
         """
-        key, certificate = _open_recovery(recovery, passphrase)
+        certificate = certificates.load_pem(certificate_pem)
+        try:
+            key = serialization.load_der_private_key(private_key, None)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
+            raise Malformed("The authority's private key cannot be read.") from exc
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or (
+            keys.public_der(key.public_key()) != certificates.public_key_of(certificate)
+        ):
+            raise Malformed("The authority's key and certificate do not belong together.")
         return cls._keep(key, certificate, paths, platform, secret_store)
 
     @classmethod
@@ -155,7 +161,7 @@ class Authority:
         try:
             request = x509.load_pem_x509_csr(csr)
             valid, key = request.is_signature_valid, request.public_key()
-        except (ValueError, UnsupportedAlgorithm) as exc:
+        except keys.UNREADABLE as exc:
             raise Malformed("A certificate request cannot be read.") from exc
         public = keys.require_p256(key)
         if not valid:
@@ -165,28 +171,13 @@ class Authority:
         )
         return certificates.pem_of(leaf)
 
-    def export_recovery(self, passphrase: str) -> bytes:
-        """The authority as a text file, encrypted under a person's passphrase.
-
-        The passphrase is stretched with scrypt; what results, in hex, is the password of the
-        PKCS#8 block inside.
-
-        Raises:
-            BadRequest: the passphrase is shorter than 12 characters.
-        """
-        if len(passphrase) < MIN_PASSPHRASE:
-            raise BadRequest(
-                f"The passphrase is shorter than {MIN_PASSPHRASE} characters.",
-                remedy="Take a longer one: whoever opens the file owns the fleet.",
-            )
-        salt = os.urandom(16)
-        head = (
-            f"{_HEADER}\nFleet: {self.fleet_id}\n"
-            f"{_SALT}: {base64.b64encode(salt).decode()}\n"
-            "Keep it offline. With its passphrase it makes any PC the coordinator.\n\n"
-        )
-        return (
-            head.encode() + self.certificate_pem + _encrypt(self._key, _stretch(passphrase, salt))
+    @property
+    def private_key(self) -> bytes:
+        """PKCS#8 in DER, not encrypted: only for a recovery file or the next coordinator."""
+        return self._key.private_bytes(
+            serialization.Encoding.DER,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         )
 
     @classmethod
@@ -259,37 +250,3 @@ def _decrypt(pem: bytes, password: bytes) -> ec.EllipticCurvePrivateKey:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("not an EC key")  # noqa: TRY004  (one kind for the caller)
     return key
-
-
-def _stretch(passphrase: str, salt: bytes) -> bytes:
-    kdf = Scrypt(salt=salt, length=32, n=_SCRYPT_N, r=8, p=1)
-    return kdf.derive(passphrase.encode()).hex().encode()
-
-
-def _open_recovery(
-    recovery: bytes, passphrase: str
-) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    begin = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
-    no_file = BadRequest("This is not a recovery file of a fleet, or it is damaged.")
-    if len(recovery) > _MAX_RECOVERY or not recovery.startswith(_HEADER.encode()):
-        raise no_file
-    head, found, block = recovery.partition(begin)
-    lines = head.decode("ascii", errors="replace").splitlines()
-    salts = [line.split(":", 1)[1].strip() for line in lines if line.startswith(f"{_SALT}:")]
-    try:
-        salt = base64.b64decode(salts[0], validate=True)
-        certificate = certificates.load_pem(head[head.index(b"-----BEGIN CERT") :])
-    except (ValueError, IndexError, Malformed) as exc:
-        raise no_file from exc
-    if not found:
-        raise no_file
-    try:
-        key = _decrypt(begin + block, _stretch(passphrase, salt))
-    except ValueError as exc:
-        raise BadRequest(
-            "The passphrase does not open this recovery file.",
-            remedy="Try the passphrase that was chosen when it was exported.",
-        ) from exc
-    if keys.public_der(key.public_key()) != certificates.public_key_of(certificate):
-        raise no_file
-    return key, certificate

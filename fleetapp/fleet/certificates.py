@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -120,7 +120,7 @@ def load_pem(pem: bytes) -> x509.Certificate:
     try:
         certificate = x509.load_pem_x509_certificate(pem)
         key = certificate.public_key()
-    except (ValueError, UnsupportedAlgorithm) as exc:
+    except keys.UNREADABLE as exc:
         raise Malformed("A certificate cannot be read.") from exc
     keys.require_p256(key)
     return certificate

@@ -53,6 +53,27 @@ class JoinReply(msgspec.Struct, frozen=True):
     membership: Signed | None = None
 
 
+class Reissue(msgspec.Struct, frozen=True, tag="fleetapp.reissue.1", tag_field="kind"):
+    """What the copied key signs: a copy's wish for a key of its own."""
+
+    device_id: str
+    """Whose copy it is."""
+    fleet_id: str
+    instance: str
+    """As in the hello that was turned away."""
+    csr: str
+    """For the new key, PEM."""
+
+
+class ReissueRequest(msgspec.Struct, frozen=True):
+    """``POST /join/reissue``, answered with a JoinReply."""
+
+    protocol: int
+    wish: Signed
+    """A :class:`Reissue`, signed by the copied key."""
+    name: str
+
+
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     seq: int
     memory_free: int
@@ -115,6 +136,10 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     hosts: tuple[str, ...]
     """Addresses on which this node's runners can be reached."""
     held: tuple[Held, ...] = ()
+    instance: str = ""
+    """A random number of this start of the agent; empty if it does not say."""
+    hardware_id: str = ""
+    """What stays of this PC whatever is copied to it, hashed for this fleet; empty if unknown."""
 
 
 class FaultReport(msgspec.Struct, frozen=True, tag="fault_report"):
@@ -146,7 +171,32 @@ class FromHead(msgspec.Struct, frozen=True, tag="from_head"):
     messages: tuple[bytes, ...]
 
 
-FromMember = MemberHello | Heartbeat | StageStatus | FaultReport | FromHead | Goodbye
+class HandedOver(msgspec.Struct, frozen=True, tag="handed_over"):
+    """This PC coordinates the fleet from now on; the list says so."""
+
+    membership: Signed
+    control_port: int = 0
+    """Where it listens; 0 if that is not fixed."""
+
+
+class HandoverRefused(msgspec.Struct, frozen=True, tag="handover_refused"):
+    """This PC could not take the office, and is a member as before."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+FromMember = (
+    MemberHello
+    | Heartbeat
+    | StageStatus
+    | FaultReport
+    | FromHead
+    | Goodbye
+    | HandedOver
+    | HandoverRefused
+)
 
 
 class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
@@ -158,6 +208,8 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
 
 class MembershipUpdate(msgspec.Struct, frozen=True, tag="membership"):
     membership: Signed
+    hub_addresses: tuple[str, ...] = ()
+    """``host:port`` of the coordinator if it is another one from now on; a hint."""
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -217,6 +269,18 @@ class ToHead(msgspec.Struct, frozen=True, tag="to_head"):
     message: bytes
 
 
+class Handover(msgspec.Struct, frozen=True, tag="handover"):
+    """Become the coordinator. The bundle holds the authority's key: never logged, never kept as
+    it is.
+    """
+
+    bundle: bytes
+    """``fleet.recovery.Bundle`` as JSON."""
+
+    def __repr__(self) -> str:
+        return "Handover()"
+
+
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     """The hub ends the connection and says why."""
 
@@ -225,4 +289,4 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     remedy: str = ""
 
 
-FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | ToHead | Refuse
+FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | ToHead | Handover | Refuse

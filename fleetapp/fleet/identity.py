@@ -62,27 +62,33 @@ class Identity:
         return identity
 
     @classmethod
-    def create_anew(cls, paths: Paths, platform: Platform | None = None) -> Identity:
-        """Replace the identity, for a PC whose state was copied from another one (trap T18).
+    def fresh(cls, paths: Paths) -> Identity:
+        """A new identity that is on no disk yet: for a PC whose state was copied (trap T18)."""
+        return cls._from_key(keys.new_key(), paths)
 
-        The old key is destroyed: it belongs to the other PC. Whoever calls this must also leave
-        the fleet (:meth:`fleetapp.fleet.enrolment.FleetStore.remove`) and join again.
+    def save(self, platform: Platform | None = None) -> None:
+        """Make this the identity of its paths; a key that lay there before is destroyed.
+
+        Whoever replaces one must also leave the fleet that knows the old one
+        (:meth:`fleetapp.fleet.enrolment.FleetStore.remove`).
+
+        Raises:
+            ReadOnly, DiskFull, StorageError: it could not be kept.
         """
         platform = current() if platform is None else platform
-        platform.make_private_dir(paths.identity)
-        return cls._create(paths, platform)
-
-    @classmethod
-    def _create(cls, paths: Paths, platform: Platform) -> Identity:
-        key = keys.new_key()
-        identity = cls._from_key(key, paths)
-        pem = key.private_bytes(
+        platform.make_private_dir(self.key_path.parent)
+        pem = self._key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        platform.write_private(paths.device_key, pem)
-        write_atomic(paths.device_cert, _self_signed(identity))
+        platform.write_private(self.key_path, pem)
+        write_atomic(self.cert_path, _self_signed(self))
+
+    @classmethod
+    def _create(cls, paths: Paths, platform: Platform) -> Identity:
+        identity = cls.fresh(paths)
+        identity.save(platform)
         return identity
 
     @classmethod

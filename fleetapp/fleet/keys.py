@@ -19,6 +19,8 @@ from fleetapp.errors import BadSignature, Malformed
 from fleetapp.types import DeviceId, FleetId
 
 ID_LENGTH = 20
+UNREADABLE = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)
+"""What cryptography raises for certificates, requests and keys that are none."""
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -41,7 +43,7 @@ def load_public(der: bytes) -> ec.EllipticCurvePublicKey:
     """
     try:
         key = serialization.load_der_public_key(der)
-    except (ValueError, UnsupportedAlgorithm) as exc:
+    except UNREADABLE as exc:
         raise Malformed("A public key cannot be read.") from exc
     return require_p256(key)
 
@@ -70,7 +72,7 @@ def spki_of(cert_der: bytes) -> str:
     """
     try:
         key = x509.load_der_x509_certificate(cert_der).public_key()
-    except (ValueError, UnsupportedAlgorithm) as exc:
+    except UNREADABLE as exc:
         raise Malformed("A certificate cannot be read.") from exc
     return spki_hash(
         key.public_bytes(
@@ -91,6 +93,22 @@ def device_id_of(spki: str) -> DeviceId:
 def fleet_id_of(spki: str) -> FleetId:
     """The fleet id that belongs to an authority's ``spki``."""
     return FleetId(_readable(spki))
+
+
+def hardware_id(facts: tuple[str, ...], fleet: str) -> str:
+    """What a fleet may know of a PC: whether it is the same one as before, and nothing else.
+
+    Args:
+        facts: ``Platform.machine_facts()``.
+        fleet: its id, so that two fleets cannot find out that they know the same PC.
+
+    Returns:
+        32 hex digits; empty without facts.
+    """
+    if not facts:
+        return ""
+    text = "\0".join(("fleetapp hardware", fleet, *facts))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def sign(key: ec.EllipticCurvePrivateKey, payload: bytes) -> bytes:

@@ -11,12 +11,15 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from fleetapp.errors import BadSignature, Malformed, NotAMember, NotFound, WrongFleet
+from fleetapp.errors import BadRequest, BadSignature, Malformed, NotAMember, NotFound, WrongFleet
 from fleetapp.fleet import keys
-from fleetapp.fleet.control import Signed
+from fleetapp.fleet.control import BROKEN_JSON, Signed
 from fleetapp.types import DeviceId, FleetId, Role
 
 MAX_NAME = 64
+TERM = 1 << 40
+"""Epochs are counted in terms: each change of the coordinator begins one, above all that the
+coordinator before could have reached by ordinary changes."""
 
 _ROLE_ORDER: tuple[Role, ...] = ("coordinator", "admin", "member")
 
@@ -157,6 +160,44 @@ def set_roles(membership: Membership, device: str, roles: tuple[Role, ...]) -> M
     return _with(membership, msgspec.structs.replace(member, roles=_sorted(roles)))
 
 
+def next_term(epoch: int, draw: int) -> int:
+    """An epoch in the term after that of ``epoch``.
+
+    Args:
+        epoch: of the newest list that is known.
+        draw: a random number from 0 to ``TERM // 2``. Two PCs that take the office over at the same
+            time, from two copies of one file, thus sign lists of different epochs, and the higher
+            one wins everywhere.
+    """
+    return (epoch // TERM + 1) * TERM + draw
+
+
+def hand_over(membership: Membership, to: Member, epoch: int, *, revoke_old: bool) -> Membership:
+    """Make ``to`` the only coordinator, in a list of a later ``epoch``.
+
+    Who has coordinated before stays as a plain member, or is shut out with ``revoke_old``.
+
+    Raises:
+        BadRequest: the epoch is not later.
+    """
+    if epoch <= membership.epoch:
+        raise BadRequest(f"Epoch {epoch} does not follow {membership.epoch}.")
+    new_office = msgspec.structs.replace(
+        membership.members.get(to.device_id, to), roles=_ROLE_ORDER, state="active"
+    )
+    members = {
+        device: msgspec.structs.replace(
+            member, roles=("member",), state="revoked" if revoke_old else member.state
+        )
+        if "coordinator" in member.roles
+        else member
+        for device, member in membership.members.items()
+    }
+    return msgspec.structs.replace(
+        membership, epoch=epoch, members={**members, to.device_id: new_office}
+    )
+
+
 def rename(membership: Membership, device: str, name: str) -> Membership:
     """Show ``device`` under another name. Raises NotFound."""
     member = _member(membership, device)
@@ -191,11 +232,11 @@ def verify_membership(signed: Signed, authority_public: bytes) -> Membership:
         raise BadSignature("A membership list was changed after it was signed.") from exc
     try:
         membership = msgspec.json.decode(signed.payload, type=Membership)
-    except msgspec.MsgspecError as exc:
+    except BROKEN_JSON as exc:
         raise Malformed("A signed document is not a membership list.") from exc
     if membership.fleet_id != keys.fleet_id_of(spki):
         raise WrongFleet("A membership list names another fleet than its authority's.")
     for device, member in membership.members.items():
-        if member.device_id != device or keys.spki_hash(member.public_key) != member.spki:
+        if keys.spki_hash(member.public_key) != member.spki or member.device_id != device:
             raise Malformed(f"The membership list contradicts itself about {device}.")
     return membership

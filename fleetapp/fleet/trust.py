@@ -85,6 +85,15 @@ class TrustList:
             listener(membership)
         return True
 
+    @property
+    def authority_spki(self) -> str:
+        """Hex SPKI hash of the fleet's authority."""
+        return keys.spki_hash(self._authority)
+
+    def is_newer(self, signed: Signed) -> bool:
+        """Whether a list is genuine and :meth:`update` would take it over; raises as it does."""
+        return verify_membership(signed, self._authority).epoch > self.epoch
+
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every new list (to cut revoked peers); answers how to stop."""
         with self._lock:

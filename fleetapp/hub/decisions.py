@@ -1,4 +1,4 @@
-"""What an admin decides about one PC: let it in or not, shut it out, let it in again."""
+"""What an admin decides about one PC: let it in or not, shut it out, what it may do."""
 
 from __future__ import annotations
 
@@ -7,39 +7,45 @@ from collections.abc import Callable
 from fleetapp.errors import BadRequest
 from fleetapp.fleet import membership
 from fleetapp.hub.hub import Hub
-from fleetapp.types import Decision
+from fleetapp.types import Decision, GivenRole, Role
 
 _Reducer = Callable[[membership.Membership, str], membership.Membership]
 
 
-def decide(hub: Hub, decision: Decision, device_id: str) -> None:
+def decide(hub: Hub, decision: Decision, device_id: str, actor: str = "local") -> None:
     """Carry out the admin's word; it is on disk and in the audit log when this returns.
 
     A word that changes nothing (revoking a revoked PC) is no error and is not written down.
 
+    Args:
+        hub: the fleet's.
+        decision: the word.
+        device_id: about whom.
+        actor: whose word it is, for the audit log.
+
     Raises:
         NotFound: nobody with that id waits (approve, decline), or is listed (all others).
-        BadRequest: the coordinator would shut itself out.
+        BadRequest: the coordinator would be shut out.
         StorageError: it could not be kept; the fleet is as before.
     """
     if decision == "approve":
-        hub.gate.approve(device_id)
+        hub.gate.approve(device_id, actor)
     elif decision == "decline":
-        hub.gate.decline(device_id)
+        hub.gate.decline(device_id, actor)
         hub.changed()
     elif decision in ("drain", "undrain"):
         if hub.drain(device_id, on=decision == "drain"):
             name = hub.membership.members[device_id].name
-            hub.audit.write("local", f"{decision}ed", device=device_id, name=name)
+            hub.audit.write(actor, f"{decision}ed", device=device_id, name=name)
     elif decision == "evict":
-        _evict(hub, device_id)
+        _evict(hub, device_id, actor)
     elif decision == "revoke":
-        _revoke(hub, device_id)
+        _revoke(hub, device_id, actor)
     else:
-        _reduce(hub, device_id, membership.reinstate, "reinstated")
+        _reduce(hub, device_id, membership.reinstate, actor, "reinstated")
 
 
-def _evict(hub: Hub, device_id: str) -> None:
+def _evict(hub: Hub, device_id: str, actor: str) -> None:
     if device_id == hub.identity.device_id:
         raise BadRequest(
             "The coordinator cannot be put out of its own fleet.",
@@ -53,20 +59,45 @@ def _evict(hub: Hub, device_id: str) -> None:
         )
     hub.change_membership(lambda current: membership.remove(current, device_id))
     assert member is not None, "remove raises NotFound"
-    hub.audit.write("local", "evicted", device=device_id, name=member.name)
+    hub.audit.write(actor, "evicted", device=device_id, name=member.name)
 
 
-def _revoke(hub: Hub, device_id: str) -> None:
+def set_role(hub: Hub, device_id: str, role: GivenRole, actor: str = "local") -> None:
+    """Make a member an admin, or an admin a plain member; on disk and audited on return.
+
+    Raises:
+        NotFound, NotAMember: there is no active member with that id.
+        BadRequest: the coordinator's role goes with its authority and is given in another way.
+        StorageError: it could not be kept; the fleet is as before.
+    """
     if device_id == hub.identity.device_id:
         raise BadRequest(
-            "The coordinator cannot shut itself out.",
-            remedy="To end the fleet, let the others leave and then 'fleetapp fleet leave' here.",
+            "The coordinator is an admin for as long as it coordinates.",
+            remedy="'fleetapp fleet move-coordinator' makes another PC the coordinator.",
         )
-    _reduce(hub, device_id, membership.revoke, "revoked")
+    roles: tuple[Role, ...] = ("admin", "member") if role == "admin" else ("member",)
+
+    def reduce(current: membership.Membership, device: str) -> membership.Membership:
+        return membership.set_roles(current, device, roles)
+
+    _reduce(hub, device_id, reduce, actor, "role_set", role=role)
 
 
-def _reduce(hub: Hub, device_id: str, reduce: _Reducer, action: str) -> None:
+def _revoke(hub: Hub, device_id: str, actor: str) -> None:
+    if device_id == hub.identity.device_id:
+        raise BadRequest(
+            "The coordinator cannot be shut out of its own fleet.",
+            remedy="To end the fleet, let the others leave and then 'fleetapp fleet leave' on it.",
+        )
+    _reduce(hub, device_id, membership.revoke, actor, "revoked")
+
+
+def _reduce(
+    hub: Hub, device_id: str, reduce: _Reducer, actor: str, action: str, **details: str
+) -> None:
     before = hub.signed_membership
     if hub.change_membership(lambda current: reduce(current, device_id)) is not before:
-        name = hub.membership.members[device_id].name
-        hub.audit.write("local", action, device=device_id, name=name)
+        member = hub.membership.members[device_id]
+        hub.audit.write(
+            actor, action, device=device_id, name=member.name, **details, epoch=hub.membership.epoch
+        )

@@ -24,6 +24,8 @@ from fleetapp.fleet.control import (
     FromHub,
     FromMember,
     Goodbye,
+    HandedOver,
+    HandoverRefused,
     Heartbeat,
     MemberHello,
     MembershipUpdate,
@@ -37,6 +39,7 @@ from fleetapp.fleet.membership import Member, Membership, add, remove, sign_memb
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.heads import RemoteHeads
 from fleetapp.hub.joining import Gatekeeper
@@ -48,6 +51,7 @@ from fleetapp.hub.router import Head, Router
 from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Candidate, Shard, Stage
 from fleetapp.hub.state import StateFile, Wanted
+from fleetapp.hub.succession import Succession
 from fleetapp.models.library import Library
 from fleetapp.types import (
     ChainView,
@@ -89,6 +93,7 @@ class Hub:
         codes: CodeBook,
         keys: KeyBook,
         audit: AuditLog,
+        clones: Callable[[Registry], CloneWatch],
         library: Library,
         head: Callable[[str], Head | None],
         store_membership: Callable[[Signed], None],
@@ -100,6 +105,7 @@ class Hub:
         self.keys = keys
         self.audit = audit
         self.registry = Registry()
+        self.succession = Succession(identity.device_id, trust, self.registry)
         self._authority = authority
         self._trust = trust
         self._library = library
@@ -116,6 +122,7 @@ class Hub:
         self._shards: dict[tuple[str, LayerRange], Shard] = {}
         self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
+        self.clones = clones(self.registry)
         self.router = Router(
             servers=lambda: tuple(self._servers.values()),
             head=self._head,
@@ -131,6 +138,9 @@ class Hub:
             audit=audit,
             admit=self._admit,
             standing=self._standing,
+            listed=self._listed,
+            signer=trust.verify,
+            clones=self.clones,
         )
 
     # ------------------------------------------------------------------ life
@@ -221,6 +231,8 @@ class Hub:
         elif beat is not None:
             for server in self._servers.values():
                 server.on_sent(session.device_id, beat.sent_bytes)
+        elif isinstance(message, HandedOver | HandoverRefused):
+            self.succession.answered(session.device_id, message)
         elif isinstance(message, Goodbye):
             log.info("member %s says goodbye: %s", session.device_id, message.reason)
             if message.reason == LEFT and session.device_id != self.identity.device_id:
@@ -228,6 +240,7 @@ class Hub:
                 self.audit.write(session.device_id, "left")
 
     def _gone(self, session: Session) -> None:
+        self.succession.lost(session.device_id)
         name = self._name_of(session)
         self.heads.device_lost(session.device_id)
         for server in self._servers.values():
@@ -268,6 +281,11 @@ class Hub:
         self._trust.require(spki)
         return self.signed_membership
 
+    def _listed(self, spki: str) -> Signed:
+        if self._trust.find(spki) is None:
+            raise NotAMember("This PC is not in the fleet's membership list.")
+        return self.signed_membership
+
     def _admit(self, member: Member) -> Signed:
         return self.change_membership(lambda current: add(current, member))
 
@@ -277,6 +295,7 @@ class Hub:
         It is on disk before it counts: an epoch that was seen outside and forgotten here would be
         given to another list after a restart, and that pair nobody accepts.
         """
+        self.succession.require_office()
         changed = reduce(self.membership)
         if changed == self.membership:
             return self.signed_membership
@@ -548,6 +567,7 @@ class Hub:
             name=self.state.value.name,
             nodes=tuple(nodes),
             chains=tuple(view for s in self._servers.values() for view in s.views()),
+            warnings=self.clones.warnings,
         )
 
     def changed(self) -> None:

@@ -48,6 +48,12 @@ class Platform(Protocol):
         """Logical processors this process may use: affinity and container quota honoured."""
         ...
 
+    def machine_facts(self) -> tuple[str, ...]:
+        """What differs between two PCs with the same disk image, and stays on each: numbers of the
+        installation, of the mainboard, of built-in network cards. Personal: only to be hashed.
+        """
+        ...
+
     def addresses(self, *, loopback: bool = False) -> tuple[Address, ...]:
         """Usable unicast addresses, best first; see :func:`fleetapp.platform.network.rank`."""
         ...

@@ -26,6 +26,7 @@ class FakePlatform:
     policies: dict[PolicyScope, dict[str, object]] = field(default_factory=dict)
     lowered: bool = False
     name: str = "fake"
+    facts: tuple[str, ...] = ("fake",)
 
     def memory_total(self) -> int:
         return self.total
@@ -41,6 +42,9 @@ class FakePlatform:
 
     def cores(self) -> int:
         return self.core_count
+
+    def machine_facts(self) -> tuple[str, ...]:
+        return self.facts
 
     def addresses(self, *, loopback: bool = False) -> tuple[Address, ...]:
         return tuple(a for a in self.address_list if loopback or a.kind != "loopback")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import platform as host
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 
 POLICY_FOLDER = Path("/etc/fleetapp")
+_NET = Path("/sys/class/net")
 _HUGE_PAGES = "glibc.malloc.hugetlb"
 
 
@@ -59,6 +62,11 @@ class LinuxPlatform:
         quota = cgroup.limits().cpus
         return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
+    def machine_facts(self) -> tuple[str, ...]:
+        found = [_text(Path("/etc/machine-id")) or _text(Path("/var/lib/dbus/machine-id"))]
+        found += sorted(_built_in_cards(_NET))
+        return tuple(f for f in found if f)
+
     def addresses(self, *, loopback: bool = False) -> tuple[Address, ...]:
         return common.addresses(loopback=loopback)
 
@@ -102,6 +110,28 @@ class LinuxPlatform:
         if not isinstance(values, dict):
             raise _bad_policy(file, "it is not a JSON object")
         return Policy(str(file), values)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _built_in_cards(net: Path) -> set[str]:
+    """Hardware addresses that came with the card, of cards on the PCI bus.
+
+    Not of docking stations and sticks (USB), virtual interfaces (no device), or Wi-Fi that makes up
+    a new address for each network (``addr_assign_type`` is then not 0).
+    """
+    found = set()
+    with contextlib.suppress(OSError):
+        for card in net.iterdir():
+            bus = Path(os.path.realpath(card / "device" / "subsystem")).name
+            if bus == "pci" and _text(card / "addr_assign_type") == "0":
+                found.add(_text(card / "address"))
+    return found
 
 
 def _bad_policy(file: Path, why: str) -> BadSetting:

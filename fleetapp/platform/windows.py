@@ -27,6 +27,7 @@ from fleetapp.platform import common
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
+from fleetapp.platform.smbios import system_uuid
 
 POLICY_KEY = r"Software\Policies\fleetapp"
 
@@ -48,6 +49,13 @@ _convert.restype = wintypes.BOOL
 _set_security = _advapi32.SetFileSecurityW
 _set_security.argtypes = [wintypes.LPCWSTR, wintypes.DWORD, ctypes.c_void_p]
 _set_security.restype = wintypes.BOOL
+_firmware = _kernel32.GetSystemFirmwareTable
+_firmware.argtypes = [wintypes.DWORD, wintypes.DWORD, ctypes.c_void_p, wintypes.DWORD]
+_firmware.restype = wintypes.UINT
+_RSMB = 0x52534D42
+_RAW_HEADER = 8
+"""Versions and a length before the structures (RawSMBIOSData)."""
+_CRYPTOGRAPHY = r"SOFTWARE\Microsoft\Cryptography"
 _local_free = _kernel32.LocalFree
 _local_free.argtypes = [ctypes.c_void_p]
 _local_free.restype = ctypes.c_void_p
@@ -62,6 +70,15 @@ def _protect(path: Path, sddl: str) -> None:
             raise ctypes.WinError(ctypes.get_last_error())
     finally:
         _local_free(descriptor)
+
+
+def _firmware_table() -> bytes:
+    """The SMBIOS structures; no admin rights needed. Empty if the system gives none."""
+    size = _firmware(_RSMB, 0, None, 0)
+    buffer = ctypes.create_string_buffer(size)
+    if not size or _firmware(_RSMB, 0, buffer, size) != size:
+        return b""
+    return buffer.raw[_RAW_HEADER:]
 
 
 class WindowsPlatform:
@@ -93,6 +110,17 @@ class WindowsPlatform:
 
     def cores(self) -> int:
         return common.affinity_cores()
+
+    def machine_facts(self) -> tuple[str, ...]:
+        access = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
+        facts = []
+        try:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _CRYPTOGRAPHY, 0, access) as handle:
+                facts.append(str(winreg.QueryValueEx(handle, "MachineGuid")[0]))
+        except OSError:
+            pass  # a locked-down PC: the firmware still tells it apart
+        facts.append(system_uuid(_firmware_table()))
+        return tuple(f for f in facts if f)
 
     def addresses(self, *, loopback: bool = False) -> tuple[Address, ...]:
         return common.addresses(loopback=loopback)

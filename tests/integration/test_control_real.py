@@ -238,7 +238,7 @@ def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
     assert joined.returncode == 0, joined.stderr
     assert device in joined.stderr, "the other end shows what is to be compared"
     coordinator.until_member_is("newcomer", "online")
-    with pytest.raises(UserError, match="not the coordinator"):
+    with pytest.raises(NotAMember, match="is not admin"):
         alone.post("fleet/revoke", device_id=coordinator.get("status")["device_id"])
 
     assert command(coordinator, "fleet", "revoke", "newcomer", "--yes").returncode == 0

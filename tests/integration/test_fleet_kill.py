@@ -87,15 +87,17 @@ def test_a_pc_is_revoked_and_does_not_play_along(fleet: Served) -> None:
     assert ring_of(runner)
     agent.send_signal(signal.SIGSTOP)
     try:
-        fleet.local("fleet/revoke", body={"device_id": device})
         started = time.monotonic()
+        fleet.local("fleet/revoke", body={"device_id": device})
+        cut = seconds_until_alone(runner, started)
         with pytest.raises(openai.APIError) as caught:
             rest(stream)
         assert time.monotonic() - started < 5.0
+        assert cut < 1.0, "the others have closed their ends of the data connections"
         assert caught.value.code == "chain_broken"
         chain = fleet.wait_live(2)
         assert device not in {a["device_id"] for a in chain["assignments"]}
-        assert ring_of(runner) == [], "the others have closed their ends"
+        assert ring_of(runner) == []
         answers_again(fleet)
     finally:
         agent.send_signal(signal.SIGCONT)
@@ -105,6 +107,14 @@ def test_a_pc_is_revoked_and_does_not_play_along(fleet: Served) -> None:
     fleet.local("fleet/reinstate", body={"device_id": device})
     fleet.wait_live(3)
     answers_again(fleet)
+
+
+def seconds_until_alone(runner: psutil.Process, started: float) -> float:
+    """How long after ``started`` nobody was connected to a runner any more."""
+    while ring_of(runner):
+        assert time.monotonic() - started < 20.0, "still connected"
+        time.sleep(0.01)
+    return time.monotonic() - started
 
 
 def ring_of(runner: psutil.Process) -> list[tuple[str, int]]:

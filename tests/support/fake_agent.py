@@ -17,6 +17,8 @@ from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import (
     AssignmentView,
+    AuditCheck,
+    AuditEntry,
     ChainView,
     Decision,
     DeviceId,
@@ -133,6 +135,37 @@ class FakeAgent:
         stages = (StageTiming(120, 0, 300, 5), StageTiming(500, 20, 250, 9))
         step = StepRecord(1, 1, 100, 900, 3, ("r",), (4,), stages)
         return TraceView("tiny", ("anna", "ben"), (step,))
+
+    @property
+    def admin(self) -> FakeAgent:
+        """Whoever asks this one is an admin."""
+        return self
+
+    @property
+    def office(self) -> FakeAgent:
+        return self
+
+    async def export_recovery(self, passphrase: str) -> str:
+        self._note("export", passphrase)
+        return "fleetapp recovery file 1\n"
+
+    async def use_recovery(self, text: str, passphrase: str, revoke_old: bool) -> None:
+        self._note("use", text, passphrase, revoke_old)
+
+    async def move_coordinator(self, device_id: str) -> None:
+        self._note("move", device_id)
+
+    async def set_role(self, device_id: str, role: str) -> None:
+        self._note("role", device_id, role)
+
+    async def audit(self, count: int) -> list[AuditEntry]:
+        self._note("audit", count)
+        return [AuditEntry(7, 1.7e9, "local", "revoked", {"name": "DESK-9\x1b[2J"})]
+
+    async def verify_audit(self, noted: str) -> AuditCheck:
+        self._note("verify_audit", noted)
+        problems = ("Line 3 of audit.jsonl does not follow.",) if noted == "bad" else ()
+        return AuditCheck(7, 1, 7, "ab" * 32, problems)
 
     async def decide(self, decision: Decision, device_id: str) -> None:
         self._note(decision, device_id)

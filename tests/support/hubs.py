@@ -13,6 +13,7 @@ from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.joincode import decode
 from fleetapp.fleet.membership import Member, set_roles, sign_membership
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.registry import Session
@@ -70,6 +71,7 @@ class TestHub:
             clock=self.clock,
             monotonic=self.clock,
         )
+        audit = AuditLog(self.folder / "audit.jsonl")
         self.hub = Hub(
             identity=self.me.identity,
             authority=self.fleet.authority,
@@ -77,7 +79,10 @@ class TestHub:
             state=self.state,
             codes=self.codes,
             keys=KeyBook(self.folder / "keys.json", self.platform),
-            audit=AuditLog(self.folder / "audit.jsonl"),
+            audit=audit,
+            clones=lambda registry: CloneWatch(
+                self.folder / "seen.json", self.platform, registry, audit
+            ),
             library=Library(self._root / "library", self.me.identity),
             head=lambda _: None,
             store_membership=self.me.store.save_membership,

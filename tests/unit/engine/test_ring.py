@@ -225,6 +225,7 @@ def test_a_link_for_another_model_fails_at_once(nodes: list[Node]) -> None:
         ({"precision": "fast"}, {}, ("precision", "fast", "exact")),
         ({"runtime": "OV 2"}, {}, ("OV 1", "OV 2")),
         ({"first_layer": 11}, {}, ("first layer", "10", "11")),
+        ({"model": "x" * 64}, {"model": "x" * 64}, ("model", "mmmmmm", "xxxxxx")),
         ({}, {"stages": 4}, ("number of stages", "3", "4")),
     ],
 )

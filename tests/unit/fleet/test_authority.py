@@ -1,3 +1,4 @@
+import base64
 import datetime as dt
 from pathlib import Path
 
@@ -166,6 +167,27 @@ def test_garbage_and_other_keys_get_no_certificate(paths: Paths) -> None:
             authority.issue(request)
 
 
+def test_versions_that_do_not_exist_are_malformed(paths: Paths, tmp_path: Path) -> None:
+    """The library has an error of its own for these."""
+    authority = create(paths)
+    request = x509.load_pem_x509_csr(device(tmp_path, "a").csr())
+    der = request.public_bytes(serialization.Encoding.DER).replace(
+        b"\x02\x01\x00", b"\x02\x01\x10", 1
+    )
+    with pytest.raises(Malformed):
+        authority.issue(_pem(der, "CERTIFICATE REQUEST"))
+    der = certificates.load_pem(authority.certificate_pem).public_bytes(serialization.Encoding.DER)
+    der = der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x10", 1)
+    for read in (certificates.load_pem, lambda _: keys.spki_of(der)):
+        with pytest.raises(Malformed):
+            read(_pem(der, "CERTIFICATE"))
+
+
+def _pem(der: bytes, kind: str) -> bytes:
+    text = base64.encodebytes(der).decode()
+    return f"-----BEGIN {kind}-----\n{text}-----END {kind}-----\n".encode()
+
+
 def test_a_join_code_recognises_its_authority_and_no_other(paths: Paths, tmp_path: Path) -> None:
     mine, other = create(paths), create(Paths(tmp_path / "other"))
     prefix = bytes.fromhex(mine.spki)[:16]
@@ -190,29 +212,30 @@ def test_a_device_takes_only_its_own_leaf_of_that_authority(paths: Paths, tmp_pa
         certificates.check_leaf(other.issue(a.csr()), root, a.spki)
 
 
-def test_a_recovery_file_brings_the_fleet_back_on_another_pc(paths: Paths, tmp_path: Path) -> None:
-    made = create(paths)
-    recovery = made.export_recovery("correct horse battery")
-    assert b"BEGIN PRIVATE KEY" not in recovery
-    elsewhere = Paths(tmp_path / "new pc")
+def test_an_authority_is_restored_on_another_pc_and_nowhere_in_the_clear(
+    paths: Paths, tmp_path: Path
+) -> None:
+    made, elsewhere = create(paths), Paths(tmp_path / "new pc")
     back = Authority.restore(
-        recovery, "correct horse battery", elsewhere, FakePlatform(), store(elsewhere)
+        made.private_key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
     )
     assert back.spki == made.spki
     assert Authority.open(elsewhere, FakePlatform(), store(elsewhere)).spki == made.spki
+    assert all(
+        made.private_key not in f.read_bytes() for f in elsewhere.hub.iterdir() if f.is_file()
+    )
+    with pytest.raises(BadRequest, match="already"):
+        Authority.restore(
+            made.private_key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
+        )
 
 
-def test_a_wrong_passphrase_or_a_damaged_recovery_file_changes_nothing(
-    paths: Paths, tmp_path: Path
-) -> None:
-    made = create(paths)
-    recovery = made.export_recovery("correct horse battery")
+def test_a_key_that_is_not_the_certificates_is_not_kept(paths: Paths, tmp_path: Path) -> None:
+    made, other = create(paths), create(Paths(tmp_path / "other"))
     elsewhere = Paths(tmp_path / "new pc")
-    with pytest.raises(BadRequest, match="passphrase"):
-        Authority.restore(recovery, "wrong horse battery", elsewhere, FakePlatform())
-    for damaged in (b"", b"garbage", recovery[:200], recovery.replace(b"Salt", b"Pepp")):
-        with pytest.raises(BadRequest):
-            Authority.restore(damaged, "correct horse battery", elsewhere, FakePlatform())
+    for key in (other.private_key, b"", b"garbage", made.private_key[:-1]):
+        with pytest.raises(Malformed):
+            Authority.restore(
+                key, made.certificate_pem, elsewhere, FakePlatform(), store(elsewhere)
+            )
     assert not Authority.exists(elsewhere)
-    with pytest.raises(BadRequest, match="12"):
-        made.export_recovery("short")

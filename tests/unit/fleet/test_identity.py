@@ -75,7 +75,9 @@ def test_a_key_of_another_kind_is_not_taken(paths: Paths, key) -> None:
 def test_a_copied_state_gets_a_new_identity(paths: Paths) -> None:
     """Trap T18."""
     old = Identity.load_or_create(paths)
-    new = Identity.create_anew(paths)
+    new = Identity.fresh(paths)
+    assert Identity.load_or_create(paths).spki != new.spki
+    new.save()
     assert new.device_id != old.device_id
     assert Identity.load_or_create(paths) == new
 

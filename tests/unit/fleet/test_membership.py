@@ -157,6 +157,23 @@ def test_a_list_that_gives_a_device_anothers_key_is_refused() -> None:
         membership.verify_membership(signed(crossed), AUTHORITY.public)
 
 
+@pytest.mark.parametrize("spki", ["", "zz" * 32, "ab"])
+def test_a_list_with_a_key_that_has_no_such_name_is_malformed(spki: str) -> None:
+    wrong = msgspec.structs.replace(member(0), spki=spki)
+    with pytest.raises(Malformed, match=IDS[0]):
+        membership.verify_membership(
+            signed(msgspec.structs.replace(fresh(), members={IDS[0]: wrong})), AUTHORITY.public
+        )
+
+
+def test_a_signed_nest_of_brackets_is_malformed() -> None:
+    payload = b'{"kind":"fleetapp.membership.1","x":' + b"[" * 100_000
+    with pytest.raises(Malformed):
+        membership.verify_membership(
+            Signed(payload, AUTHORITY.sign(payload), AUTHORITY.spki), AUTHORITY.public
+        )
+
+
 def test_a_quick_leave_and_rejoin_is_one_member_with_its_old_date() -> None:
     """Trap T17."""
     value = membership.add(fresh(), member(0))

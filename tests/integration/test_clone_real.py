@@ -1,0 +1,39 @@
+"""Trap T18: a state folder copied to a second PC means two PCs, and both work at the end."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.support.agents import AgentProcess
+
+
+def test_a_copied_state_folder_becomes_a_member_of_its_own(tmp_path: Path) -> None:
+    with AgentProcess(tmp_path / "hub", "hub") as hub, AgentProcess(tmp_path / "anna", "anna") as a:
+        a.post("fleet/join", code=hub.create())
+        a.post("contribute", on=True)
+        first = a.get("status")["device_id"]
+        hub.post("fleet/role", device_id=first, role="admin")
+        a.stop()
+        for name in ("agent.lock", "agent.json"):
+            (a.home / name).unlink(missing_ok=True)
+        shutil.copytree(a.home, tmp_path / "copy")
+        a.start()
+        hub.until_member_is("anna", "online")
+        with AgentProcess(tmp_path / "copy", "copied") as copy:
+            hub.until_member_is("copied", "online")
+            copy.until(lambda c: c.get("status")["state"] == "ready")
+            a.until(lambda x: x.get("status")["state"] == "ready")
+            second = copy.get("status")
+            assert second["device_id"] != first
+            assert (second["role"], second["contribute"]) == ("member", True), "settings are kept"
+            assert (a.get("status")["device_id"], a.get("status")["role"]) == (first, "admin")
+            view = hub.get("fleet")
+            assert len(view["nodes"]) == 3
+            assert first in view["warnings"][0]
+            said = [e["action"] for e in hub.get("fleet/audit?last=9")]
+            assert said[-2:] == ["copy_turned_away", "copy_renamed"]
+            copy.stop()
+            copy.start()
+            copy.until(lambda c: c.get("status")["state"] == "ready")
+            assert copy.get("status")["device_id"] == second["device_id"], "for good"

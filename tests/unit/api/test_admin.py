@@ -1,0 +1,155 @@
+"""Who may call what on the hub's front: strangers, members, admins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.errors import BadRequest, NotAMember, NotFound
+from fleetapp.fleet.membership import set_roles
+from fleetapp.hub.admin import HubAdmin
+from fleetapp.hub.decisions import decide
+from fleetapp.types import Role
+from tests.support.control_server import ControlServer, Linked, as_member, as_stranger
+from tests.support.fleet import TestMember
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ControlServer]:
+    async with ControlServer(tmp_path) as running:
+        yield running
+
+
+def give(server: ControlServer, member: TestMember, *roles: Role) -> None:
+    device = member.identity.device_id
+    server.home.hub.change_membership(lambda m: set_roles(m, device, roles))
+
+
+CALLS = [
+    ("POST", "fleet/approve", {"device_id": "nobody"}, 404),
+    ("POST", "fleet/decline", {"device_id": "nobody"}, 404),
+    ("POST", "fleet/revoke", {"device_id": "nobody"}, 404),
+    ("POST", "fleet/reinstate", {"device_id": "nobody"}, 404),
+    ("POST", "fleet/role", {"device_id": "nobody", "role": "admin"}, 404),
+    ("GET", "fleet/codes", None, 200),
+    ("POST", "fleet/codes", {"hours": 1}, 200),
+    ("DELETE", "fleet/codes/none", None, 404),
+    ("GET", "keys", None, 200),
+    ("POST", "keys", {"name": "editor"}, 200),
+    ("DELETE", "keys/none", None, 404),
+    ("GET", "fleet/audit", None, 200),
+    ("GET", "fleet/audit/check", None, 200),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
+async def test_only_admins_get_past_the_door(
+    server: ControlServer, method: str, path: str, body: object, status: int
+) -> None:
+    anna = server.home.enrol("anna")
+    data = None if body is None else json.dumps(body)
+    for spelling in (f"/admin/{path}", f"/admin//{path}", f"/ADMIN/{path}", f"/x/../admin/{path}"):
+        async with as_member(server, anna) as caller:
+            answer = await caller.call(spelling, method, data, **JSON)
+            assert (answer.status, answer.code) in ((403, "not_a_member"), (404, "not_found"))
+    for caller in (as_stranger(server), as_member(server, anna)):
+        async with caller:
+            answer = await caller.call(f"/admin/{path}", method, data, **JSON)
+            assert (answer.status, answer.code) == (403, "not_a_member")
+    assert server.home.codes.views() == ()
+    assert server.home.hub.keys.list() == ()
+    give(server, anna, "admin", "member")
+    async with as_member(server, anna) as caller:
+        assert (await caller.call(f"/admin/{path}", method, data, **JSON)).status == status
+    give(server, anna, "member")
+    async with as_member(server, anna) as caller:
+        assert (await caller.call(f"/admin/{path}", method, data, **JSON)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("fleet/role", {"device_id": "x", "role": "coordinator"}),
+        ("fleet/role", {"device_id": "x"}),
+        ("fleet/role", {"device_id": 3, "role": "admin"}),
+        ("fleet/audit?last=x", None),
+        ("fleet/audit?last=0", None),
+        ("fleet/audit?last=99999999", None),
+    ],
+)
+async def test_what_makes_no_sense_is_a_bad_request(
+    server: ControlServer, path: str, body: object
+) -> None:
+    anna = server.home.enrol("anna")
+    give(server, anna, "admin")
+    async with as_member(server, anna) as caller:
+        data = None if body is None else json.dumps(body)
+        answer = await caller.call(f"/admin/{path}", "POST" if body else "GET", data, **JSON)
+        assert (answer.status, answer.code) == (400, "bad_request")
+
+
+async def test_an_admin_elsewhere_does_what_the_coordinator_could(server: ControlServer) -> None:
+    home = server.home
+    anna, ben = home.enrol("anna"), home.enrol("ben")
+    give(server, anna, "admin", "member")
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        admin = RemoteAdmin(linked.link)
+        code = await admin.make_code(1.0, 2, True)
+        assert code.code.startswith("FLEET-")
+        assert [c.code for c in await admin.codes()] == [""], "shown once"
+        carl = home.newcomer("carl")
+        assert home.ask(carl, code.code).pending
+        await admin.decide("approve", carl.device_id)
+        assert home.ask(carl, code.code).leaf
+        await admin.decide("revoke", carl.device_id)
+        assert not home.trust.allows(carl.spki)
+        await admin.set_role(ben.identity.device_id, "admin")
+        assert home.members[ben.identity.device_id].role == "admin"
+        key = await admin.make_key("editor")
+        await admin.revoke_key(key.id)
+        await admin.revoke_code(code.code_id)
+        with pytest.raises(NotFound):
+            await admin.decide("approve", "nobody")
+        coordinator = home.me.identity.device_id
+        with pytest.raises(BadRequest, match="coordinator"):
+            await admin.decide("revoke", coordinator)
+        with pytest.raises(BadRequest, match="coordinates"):
+            await admin.set_role(coordinator, "member")
+        said = [(e.actor, e.action) for e in await admin.audit(100)]
+        assert said == [
+            (anna.identity.device_id, "code_created"),
+            (carl.device_id, "join_asked"),
+            (anna.identity.device_id, "approved"),
+            (carl.device_id, "certificate_issued"),
+            (anna.identity.device_id, "revoked"),
+            (anna.identity.device_id, "role_set"),
+            (anna.identity.device_id, "key_created"),
+            (anna.identity.device_id, "key_revoked"),
+            (anna.identity.device_id, "code_revoked"),
+        ]
+        check = await admin.verify_audit("")
+        assert (check.entries, check.problems) == (9, ())
+        # The admin takes the role from itself, and can do no more from then on.
+        await admin.set_role(anna.identity.device_id, "member")
+        with pytest.raises(NotAMember, match="is not admin or coordinator"):
+            await admin.keys()
+
+
+async def test_a_revoked_admin_is_a_plain_member_when_let_in_again(server: ControlServer) -> None:
+    home, anna = server.home, server.home.enrol("anna")
+    here = HubAdmin(home.hub, "local")
+    await here.set_role(anna.identity.device_id, "admin")
+    decide(home.hub, "revoke", anna.identity.device_id)
+    with pytest.raises(NotAMember):
+        await here.set_role(anna.identity.device_id, "admin")
+    decide(home.hub, "reinstate", anna.identity.device_id)
+    assert home.members[anna.identity.device_id].roles == ("member",)
+    roles = [e for e in await here.audit(9) if e.action == "role_set"]
+    assert roles[0].details["role"] == "admin"
