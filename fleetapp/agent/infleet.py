@@ -16,7 +16,7 @@ from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
-from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
+from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -25,6 +25,7 @@ from fleetapp.fleet.control import (
     Heartbeat,
     LinkStage,
     MemberHello,
+    MembershipDelta,
     MembershipUpdate,
     Release,
     Signed,
@@ -161,6 +162,7 @@ class InFleet:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
+        self._wants_whole_lists = False
 
     @property
     def connected(self) -> bool:
@@ -297,6 +299,7 @@ class InFleet:
             ),
             contribute=settings.contribute,
             hosts=self._hosts(),
+            holds="" if self._wants_whole_lists else self.trust.fingerprint,
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
@@ -380,7 +383,10 @@ class InFleet:
 
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
-            await self._update_membership(message.membership)
+            if message.membership is not None:
+                await self._update_membership(message.membership)
+        elif isinstance(message, MembershipDelta):
+            await self._update_by(message)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):
@@ -396,6 +402,14 @@ class InFleet:
             await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)
         await self.stages.leave_strangers()
+
+    async def _update_by(self, delta: MembershipDelta) -> None:
+        """Raises what is wrong with it; the next connection then asks for whole lists."""
+        try:
+            await self._update_membership(self.trust.advanced(delta))
+        except (Malformed, BadSignature):
+            self._wants_whole_lists = True
+            raise
 
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)

@@ -34,6 +34,7 @@ from fleetapp.fleet.membership import Member, Membership, add, remove, sign_memb
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.broadcast import MembershipPush
 from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.joining import Gatekeeper
@@ -109,6 +110,11 @@ class Hub:
         self._shards: dict[tuple[str, LayerRange], Shard] = {}
         self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
+        self.push = MembershipPush(
+            newest=lambda: (self.membership, self.signed_membership),
+            sessions=self.registry.sessions,
+            send=lambda session, message: self._spawn(self._send_quietly(session, message)),
+        )
         self.router = Router(
             chains=lambda: tuple(self._keepers.values()),
             head=head,
@@ -139,6 +145,7 @@ class Hub:
         """End chains, then sessions."""
         for keeper in self._keepers.values():
             await keeper.stop("The coordinator is shutting down.")
+        self.push.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -262,11 +269,10 @@ class Hub:
         self._store_membership(signed)
         self._trust.update(signed)
         for session in self.registry.sessions():
-            if self._trust.allows(session.spki):
-                self._spawn(self._send_quietly(session, MembershipUpdate(membership=signed)))
-            else:
+            if not self._trust.allows(session.spki):
                 self.detach(session)
                 self._spawn(self._cut(session, signed))
+        self.push.changed()
         self._members_changed()
         return signed
 
@@ -455,8 +461,12 @@ class Hub:
             fleet_id=self.state.value.fleet_id,
             name=self.state.value.name,
             nodes=tuple(nodes),
-            chains=tuple(k.view() for k in self._keepers.values()),
+            chains=self.chain_views(),
         )
+
+    def chain_views(self) -> tuple[ChainView, ...]:
+        """Every chain."""
+        return tuple(k.view() for k in self._keepers.values())
 
     def changed(self) -> None:
         """Wake everybody who watches."""
