@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from fleetapp.bench import common, parity, pipeline, prefill, prefix, speculation, users
+from fleetapp.bench import common, control, parity, pipeline, prefill, prefix, speculation, users
 from fleetapp.errors import NotFound
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
@@ -207,6 +207,17 @@ def speculation_command(
         as_json,
         ("worst_cell_ratio", "full_vs_naive_100ms", "tokens_equal"),
     )
+
+
+@bench.command("control")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--quick", is_flag=True, help="100 members instead of 500, under a minute.")
+def control_command(quick: bool, as_json: bool) -> None:
+    """One coordinator with 500 members that come and go, and a member that idles. No model."""
+    logging.getLogger("fleetapp.fleet").setLevel(logging.ERROR)
+    with _progress(as_json) as progress:
+        report = control.run(effort=control.QUICK if quick else control.FULL, progress=progress)
+    common.show(report, as_json=as_json)
 
 
 def _library_with(model: str, progress: common.Progress) -> Library:
