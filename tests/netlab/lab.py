@@ -114,6 +114,12 @@ class Host(AgentProcess):
         self.ip("addr", "del", f"{old}/24", "dev", "eth0")
         self.ip("addr", "add", f"{self.address}/24", "brd", "+", "dev", "eth0")
 
+    def connected_from(self) -> set[str]:
+        """Own addresses of its connections with other PCs."""
+        line = ("netns", "exec", self.namespace, "ss", "-Htn", "state", "established")
+        own = {row.split()[2].rpartition(":")[0] for row in _ip(*line).splitlines()}
+        return {a for a in own if not a.startswith("127.")}
+
     def freeze(self) -> None:
         """SIGSTOP for the agent alone; its runner computes on."""
         os.kill(self.pid, signal.SIGSTOP)
