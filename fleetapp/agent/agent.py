@@ -39,6 +39,7 @@ from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import FleetInfo, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import add, new, new_member, sign_membership
+from fleetapp.hub import watch
 from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.state import HubState, StateFile
@@ -404,22 +405,19 @@ class Agent:
     async def fleet_events(self) -> AsyncIterator[FleetView]:
         """The fleet now and after every change."""
         fleet = self._require()
-        last: FleetView | None = None
-        event = fleet.hub.listen() if fleet.hub is not None else asyncio.Event()
-        try:
-            while self._fleet is fleet and not self.finished.is_set():
-                event.clear()
-                view = await self.fleet_view()
-                if view != last:
-                    last = view
-                    yield view
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(1.0):
-                        await event.wait()
-                await asyncio.sleep(0.05)
-        finally:
-            if fleet.hub is not None:
-                fleet.hub.unlisten(event)
+
+        def over() -> bool:
+            return self._fleet is not fleet or self.finished.is_set()
+
+        if fleet.hub is not None:
+            async for view in watch.views(fleet.hub, over):
+                yield view
+            return
+        async for seen in fleet.link.fleet_views():
+            if over():
+                return
+            if seen is not None:
+                yield seen
 
     async def runners(self) -> list[pipe.RunnerStats]:
         """Counters of this PC's runners, asked now."""
@@ -463,6 +461,8 @@ class Agent:
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""
         self._settings = await asyncio.to_thread(self._store.set_user, "contribute", on)
+        if self._fleet is not None:
+            self._fleet.link.beat()
         self._changed()
 
     async def quit(self) -> None:

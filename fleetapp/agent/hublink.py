@@ -37,7 +37,9 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.enrolment import Credentials
 from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
+from fleetapp.platform.keepalive import watch_peer
 from fleetapp.platform.network import connect_problem
+from fleetapp.types import FleetView
 
 log = logging.getLogger("fleetapp.agent.hublink")
 
@@ -95,6 +97,7 @@ class HubLink:
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(FromHub)
         self._kick = asyncio.Event()
+        self._due = asyncio.Event()
         self._ended = asyncio.Event()
         self._leaving = asyncio.Event()
         self._calls: set[asyncio.Timeout] = set()
@@ -143,6 +146,10 @@ class HubLink:
         """Try again now (the network changed, a hub was discovered)."""
         self._kick.set()
 
+    def beat(self) -> None:
+        """Send a heartbeat now: what it says has changed."""
+        self._due.set()
+
     def renew(self) -> None:
         """Show the leaf that is on disk now on new connections, and try at once."""
         tls.show_leaf(self._context, self._credentials)
@@ -185,6 +192,39 @@ class HubLink:
                     yield data
         except aiohttp.ClientError as exc:
             raise PeerClosed(f"The coordinator broke off ({exc or type(exc).__name__}).") from exc
+
+    async def fleet_views(self) -> AsyncIterator[FleetView | None]:
+        """The fleet as the hub sees it, now and after each change; None every second without.
+
+        Raises:
+            NoHub: not connected, or nothing was heard for too long.
+        """
+        clock, buffer = asyncio.get_running_loop().time, bytearray()
+        heard = clock()
+        try:
+            async with self._request("GET", "/fleet/events") as response:
+                if response.status >= 400:
+                    await read_reply(response)
+                while clock() - heard < self._silence:
+                    try:
+                        async with asyncio.timeout(1.0):
+                            data = await response.content.readany()
+                    except TimeoutError:
+                        yield None
+                        continue
+                    if not data:
+                        break
+                    heard = clock()
+                    buffer += data
+                    *lines, rest = buffer.split(b"\n")
+                    buffer = bytearray(rest)
+                    for line in filter(None, lines):
+                        yield msgspec.json.decode(line, type=FleetView)
+        except (aiohttp.ClientError, OSError) as exc:
+            raise NoHub(f"The coordinator broke off: {connect_problem(exc)}.") from exc
+        except msgspec.MsgspecError as exc:
+            raise ProtocolError(f"The coordinator sent something unknown: {exc}.") from exc
+        raise NoHub("The coordinator has gone silent.")
 
     @contextlib.asynccontextmanager
     async def request(
@@ -267,6 +307,7 @@ class HubLink:
                 server_hostname=name,
                 max_msg_size=MAX_MESSAGE,
             )
+        watch_peer(self._socket.get_extra_info("socket"))
         self._ended.clear()
         self._check_peer(coordinator.spki)
         self._base, self._hub_name = base, name
@@ -342,8 +383,11 @@ class HubLink:
         seq = 0
         while True:
             seq += 1
+            self._due.clear()
             await self.send(await self._heartbeat(seq))
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await self._due.wait()
 
     async def _close(self) -> None:
         socket, self._socket = self._socket, None

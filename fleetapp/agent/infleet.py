@@ -21,7 +21,7 @@ from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key,
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
-from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
+from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -31,6 +31,7 @@ from fleetapp.fleet.control import (
     Heartbeat,
     LinkStage,
     MemberHello,
+    MembershipDelta,
     MembershipUpdate,
     Release,
     Signed,
@@ -185,6 +186,7 @@ class InFleet:
         self._heads = HeadLink(self.stages.runner, self.link.send)
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
+        self._wants_whole_lists = False
 
     @property
     def connected(self) -> bool:
@@ -371,6 +373,7 @@ class InFleet:
             held=self.stages.held(),
             instance=pc.instance,
             hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
+            holds="" if self._wants_whole_lists else self.trust.fingerprint,
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
@@ -456,7 +459,10 @@ class InFleet:
         if isinstance(message, Welcome | MembershipUpdate):
             if isinstance(message, MembershipUpdate) and message.hub_addresses:
                 self._remember_hub((*message.hub_addresses, *self.enrolment.info.hub_addresses))
-            await self._update_membership(message.membership)
+            if message.membership is not None:
+                await self._update_membership(message.membership)
+        elif isinstance(message, MembershipDelta):
+            await self._update_by(message)
         elif isinstance(message, Handover):
             self.on_office(message.bundle)
         elif isinstance(message, Assign):
@@ -478,6 +484,14 @@ class InFleet:
             await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)
         await self.stages.leave_strangers()
+
+    async def _update_by(self, delta: MembershipDelta) -> None:
+        """Raises what is wrong with it; the next connection then asks for whole lists."""
+        try:
+            await self._update_membership(self.trust.advanced(delta))
+        except (Malformed, BadSignature):
+            self._wants_whole_lists = True
+            raise
 
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)

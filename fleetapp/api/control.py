@@ -21,6 +21,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from fleetapp import __version__
 from fleetapp.api.admin import AdminRoutes
 from fleetapp.api.errors import error_middleware
+from fleetapp.api.feed import Pull
 from fleetapp.api.openai import add_openai_routes
 from fleetapp.errors import (
     BadRequest,
@@ -42,20 +43,23 @@ from fleetapp.fleet.control import (
     Heartbeat,
     JoinRequest,
     MemberHello,
-    MembershipUpdate,
     Refuse,
     ReissueRequest,
     Welcome,
 )
 from fleetapp.fleet.membership import Member, Membership
 from fleetapp.fleet.trust import TrustList
+from fleetapp.hub import watch
 from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import Hub
+from fleetapp.platform.keepalive import watch_peer
 from fleetapp.types import PROTOCOL_VERSION
 
 log = logging.getLogger("fleetapp.api.control")
 
 MAX_JOIN_BODY = 64 * 1024
+WATCH_PAUSE = 1.0
+"""Between two views sent to a member that watches the fleet (s)."""
 FOR_STRANGERS = frozenset({"/join/authority", "/join/request", "/join/membership", "/join/reissue"})
 
 _T = TypeVar("_T")
@@ -103,6 +107,7 @@ class ControlApi:
         self._decoder = msgspec.json.Decoder(FromMember)
         self._lines: set[_Line] = set()
         self._calls: set[_Call] = set()
+        self._ending = False
 
     def app(self) -> web.Application:
         """An aiohttp application to be served behind ``tls.server_context``."""
@@ -117,6 +122,7 @@ class ControlApi:
         app.router.add_get("/control", self._control)
         app.router.add_get("/blobs/{sha256}", self._blob)
         app.router.add_get("/fleet", self._fleet)
+        app.router.add_get("/fleet/events", self._fleet_events)
         members = web.Application(client_max_size=16 * 2**20)
         add_openai_routes(members, self._hub.router, _already_authorized)
         app.add_subapp("/api", members)
@@ -147,6 +153,7 @@ class ControlApi:
         stop()
 
     async def _close_lines(self, _: web.Application) -> None:
+        self._ending = True
         await asyncio.gather(*(line.close(WSCloseCode.GOING_AWAY) for line in self._lines))
 
     @web.middleware
@@ -205,6 +212,23 @@ class ControlApi:
     async def _fleet(self, _: web.Request) -> web.Response:
         return _json(self._hub.view())
 
+    async def _fleet_events(self, request: web.Request) -> web.StreamResponse:
+        """The fleet as one line of JSON now and after each change; an empty line keeps it alive."""
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await response.prepare(request)
+        pull = Pull(watch.views(self._hub, lambda: self._ending, WATCH_PAUSE), lambda: True)
+        try:
+            while True:
+                view = await pull.next(self._deadlines.silence / 2)
+                async with asyncio.timeout(self._deadlines.send):
+                    await response.write(
+                        b"\n" if view is None else msgspec.json.encode(view) + b"\n"
+                    )
+        except (EOFError, OSError, TimeoutError):
+            return response  # the coordinator ends, or nobody reads any more
+        finally:
+            await pull.close()
+
     async def _blob(self, request: web.Request) -> web.Response:
         data = await asyncio.to_thread(self._hub.read_chunk, request.match_info["sha256"])
         size = len(data)
@@ -222,6 +246,7 @@ class ControlApi:
             max_msg_size=MAX_MESSAGE, autoping=True, timeout=self._deadlines.close
         )
         await socket.prepare(request)
+        watch_peer(socket.get_extra_info("socket"))
         line = _Line(request, socket, self._deadlines, member.name or member.device_id)
         self._lines.add(line)
         try:
@@ -244,12 +269,12 @@ class ControlApi:
         """
         hello = await self._hello(line, member)
         await self._hub.clones.admit(member.device_id, hello)
-        membership = self._hub.signed_membership
+        membership, epoch = self._hub.push.for_newcomer(hello)
         await line.send(Welcome(PROTOCOL_VERSION, __version__, self._hub.fleet_id, membership))
         session = self._hub.attach(member.spki, hello, remote, send=line.send, close=line.close)
         try:
-            if self._hub.signed_membership is not membership:
-                await line.send(MembershipUpdate(self._hub.signed_membership))
+            session.told = epoch
+            self._hub.push.catch_up(session)
             while (text := await line.receive(self._deadlines.silence)) is not None:
                 message = self._decode(text)
                 self._trust.require(member.spki)

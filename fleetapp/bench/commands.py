@@ -13,6 +13,7 @@ import click
 
 from fleetapp.bench import (
     common,
+    control,
     parity,
     pipeline,
     prefill,
@@ -231,6 +232,17 @@ def recovery_command(model: str, quick: bool, as_json: bool) -> None:
         as_json,
         ("kills", "wrong_tokens", "hangs", "p95_pause_s", *(() if quick else ("detect_s",))),
     )
+
+
+@bench.command("control")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--quick", is_flag=True, help="100 members instead of 500, under a minute.")
+def control_command(quick: bool, as_json: bool) -> None:
+    """One coordinator with 500 members that come and go, and a member that idles. No model."""
+    logging.getLogger("fleetapp.fleet").setLevel(logging.ERROR)
+    with _progress(as_json) as progress:
+        report = control.run(effort=control.QUICK if quick else control.FULL, progress=progress)
+    common.show(report, as_json=as_json)
 
 
 def _library_with(model: str, progress: common.Progress) -> Library:

@@ -57,6 +57,10 @@ class Pacer:
         self._free = 0.0
         self._last = 0.0
 
+    def backlog(self, now: float) -> float:
+        """Seconds for which the link is busy with what it was given before."""
+        return max(0.0, self._free - now)
+
     def release(self, now: float, size: int) -> float:
         """The time at which ``size`` bytes given to the link ``now`` come out."""
         shape = self.shape

@@ -14,7 +14,10 @@ BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
 """What decoding raises; the second for thousands of brackets in a field that nobody knows."""
 HEARTBEAT_SECONDS = 1.0
 SUSPECT_AFTER = 3.0
-GONE_AFTER = 6.0
+GONE_AFTER = 6.5
+"""Half a second of grace for the sixth: an agent that was stopped for five seconds right before a
+heartbeat is not gone. Who cannot be reached at all is noticed by ``platform.keepalive`` sooner.
+"""
 
 
 class Signed(msgspec.Struct, frozen=True):
@@ -136,6 +139,10 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     hosts: tuple[str, ...]
     """Addresses on which this node's runners can be reached."""
     held: tuple[Held, ...] = ()
+    holds: str = ""
+    """Fingerprint of the membership list that this node has, which need not be sent then; later
+    ones are sent to it as differences. Empty: it wants whole lists.
+    """
     instance: str = ""
     """A random number of this start of the agent; empty if it does not say."""
     hardware_id: str = ""
@@ -203,13 +210,26 @@ class Welcome(msgspec.Struct, frozen=True, tag="welcome"):
     protocol: int
     app: str
     fleet: str
-    membership: Signed
+    membership: Signed | None
+    """None if the hello said that the newest list is there already."""
 
 
 class MembershipUpdate(msgspec.Struct, frozen=True, tag="membership"):
     membership: Signed
     hub_addresses: tuple[str, ...] = ()
     """``host:port`` of the coordinator if it is another one from now on; a hint."""
+
+
+class MembershipDelta(msgspec.Struct, frozen=True, tag="membership_delta"):
+    """A newer list as its difference from the one of epoch ``base``; the signature is over the
+    whole list.
+    """
+
+    base: int
+    change: bytes
+    """``fleet.membership.Change`` as JSON."""
+    signature: bytes
+    signer: str
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -289,4 +309,14 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     remedy: str = ""
 
 
-FromHub = Welcome | MembershipUpdate | Assign | LinkStage | Release | ToHead | Handover | Refuse
+FromHub = (
+    Welcome
+    | MembershipUpdate
+    | MembershipDelta
+    | Assign
+    | LinkStage
+    | Release
+    | ToHead
+    | Handover
+    | Refuse
+)

@@ -7,13 +7,14 @@ nobody can bring back a revoked member by replaying an old list.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal, Protocol
 
 import msgspec
 
 from fleetapp.errors import BadRequest, BadSignature, Malformed, NotAMember, NotFound, WrongFleet
 from fleetapp.fleet import keys
-from fleetapp.fleet.control import BROKEN_JSON, Signed
+from fleetapp.fleet.control import BROKEN_JSON, MembershipDelta, Signed
 from fleetapp.types import DeviceId, FleetId, Role
 
 MAX_NAME = 64
@@ -56,6 +57,16 @@ class Membership(msgspec.Struct, frozen=True, tag="fleetapp.membership.1", tag_f
     epoch: int
     members: dict[str, Member]
     """By device id."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a later list says differently."""
+
+    fleet_name: str
+    epoch: int
+    members: dict[str, Member]
+    """New and changed ones, by device id."""
+    gone: tuple[str, ...]
 
 
 class Signer(Protocol):
@@ -240,3 +251,43 @@ def verify_membership(signed: Signed, authority_public: bytes) -> Membership:
         if keys.spki_hash(member.public_key) != member.spki or member.device_id != device:
             raise Malformed(f"The membership list contradicts itself about {device}.")
     return membership
+
+
+def fingerprint(signed: Signed) -> str:
+    """A short name for exactly these signed bytes."""
+    return hashlib.sha256(signed.payload).hexdigest()
+
+
+def difference(old: Membership, new: Membership, signed: Signed) -> MembershipDelta:
+    """How to get from ``old`` to ``new``, with the signature that ``signed`` has over ``new``."""
+    change = Change(
+        new.fleet_name,
+        new.epoch,
+        {d: m for d, m in new.members.items() if old.members.get(d) != m},
+        tuple(d for d in old.members if d not in new.members),
+    )
+    return MembershipDelta(old.epoch, msgspec.json.encode(change), signed.signature, signed.signer)
+
+
+def advance(old: Membership, delta: MembershipDelta) -> Signed:
+    """The whole list that a difference leads to; its signature has yet to be verified.
+
+    Raises:
+        Malformed: it does not start from ``old``, or cannot be read.
+    """
+    if delta.base != old.epoch:
+        raise Malformed(
+            f"A change of the membership list starts at epoch {delta.base}, not {old.epoch}."
+        )
+    try:
+        change = msgspec.json.decode(delta.change, type=Change)
+    except msgspec.MsgspecError as exc:
+        raise Malformed("A change of the membership list cannot be read.") from exc
+    gone = set(change.gone)
+    new = msgspec.structs.replace(
+        old,
+        fleet_name=change.fleet_name,
+        epoch=change.epoch,
+        members={d: m for d, m in old.members.items() if d not in gone} | change.members,
+    )
+    return Signed(canonical(new), delta.signature, delta.signer)

@@ -6,10 +6,16 @@ import logging
 import threading
 from collections.abc import Callable
 
-from fleetapp.errors import BadSignature, NotAMember
+from fleetapp.errors import BadSignature, Malformed, NotAMember
 from fleetapp.fleet import keys
-from fleetapp.fleet.control import Signed
-from fleetapp.fleet.membership import Member, Membership, verify_membership
+from fleetapp.fleet.control import MembershipDelta, Signed
+from fleetapp.fleet.membership import (
+    Member,
+    Membership,
+    advance,
+    fingerprint,
+    verify_membership,
+)
 from fleetapp.types import Role
 
 _log = logging.getLogger(__name__)
@@ -63,6 +69,8 @@ class TrustList:
             WrongFleet, BadSignature, Malformed: the present list stays. Two different lists of
                 one epoch are a BadSignature too: only a copied authority makes such a pair.
         """
+        if signed == self.signed:
+            return False
         membership = verify_membership(signed, self._authority)
         with self._lock:
             present = self._membership
@@ -93,6 +101,23 @@ class TrustList:
     def is_newer(self, signed: Signed) -> bool:
         """Whether a list is genuine and :meth:`update` would take it over; raises as it does."""
         return verify_membership(signed, self._authority).epoch > self.epoch
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the newest list; empty before the first."""
+        signed = self.signed
+        return "" if signed is None else fingerprint(signed)
+
+    def advanced(self, delta: MembershipDelta) -> Signed:
+        """The whole list that a change of the present one leads to, for :meth:`update` to verify.
+
+        Raises:
+            Malformed: the change starts from another list.
+        """
+        membership = self.membership
+        if membership is None:
+            raise Malformed("A change of the membership list came before any list.")
+        return advance(membership, delta)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every new list (to cut revoked peers); answers how to stop."""

@@ -39,6 +39,7 @@ from fleetapp.fleet.membership import Member, Membership, add, remove, sign_memb
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import drafts
 from fleetapp.hub.audit import AuditLog
+from fleetapp.hub.broadcast import MembershipPush
 from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.heads import RemoteHeads
@@ -123,6 +124,11 @@ class Hub:
         self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
         self.clones = clones(self.registry)
+        self.push = MembershipPush(
+            newest=lambda: (self.membership, self.signed_membership),
+            sessions=self.registry.sessions,
+            send=lambda session, message: self._spawn(self._send_quietly(session, message)),
+        )
         self.router = Router(
             servers=lambda: tuple(self._servers.values()),
             head=self._head,
@@ -156,6 +162,7 @@ class Hub:
         """End chains, then sessions."""
         for server in self._servers.values():
             await server.stop("The coordinator is shutting down.")
+        self.push.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -303,11 +310,10 @@ class Hub:
         self._store_membership(signed)
         self._trust.update(signed)
         for session in self.registry.sessions():
-            if self._trust.allows(session.spki):
-                self._spawn(self._send_quietly(session, MembershipUpdate(membership=signed)))
-            else:
+            if not self._trust.allows(session.spki):
                 self.detach(session)
                 self._spawn(self._cut(session, signed))
+        self.push.changed()
         self._members_changed()
         return signed
 
@@ -566,9 +572,13 @@ class Hub:
             fleet_id=self.state.value.fleet_id,
             name=self.state.value.name,
             nodes=tuple(nodes),
-            chains=tuple(view for s in self._servers.values() for view in s.views()),
+            chains=self.chain_views(),
             warnings=self.clones.warnings,
         )
+
+    def chain_views(self) -> tuple[ChainView, ...]:
+        """Every chain."""
+        return tuple(view for s in self._servers.values() for view in s.views())
 
     def changed(self) -> None:
         """Wake everybody who watches."""

@@ -30,6 +30,8 @@ class Session:
     memory_free: int
     disk_free: int
     contribute: bool
+    told: int = -1
+    """Epoch of the membership list that was last sent to it."""
 
     def liveness(self, now: float) -> Liveness:
         """State by silence; ``now`` is monotonic seconds."""

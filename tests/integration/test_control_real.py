@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography import x509
 
@@ -32,6 +33,7 @@ from fleetapp.errors import (
 )
 from fleetapp.fleet import joincode
 from fleetapp.fleet.authority import Authority
+from fleetapp.fleet.control import Signed
 from fleetapp.fleet.enrolment import FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.platform.paths import Paths
@@ -67,6 +69,12 @@ def alone(newcomer: AgentProcess) -> Iterator[AgentProcess]:
         newcomer.post("fleet/leave")
 
 
+def epoch_on_disk(agent: AgentProcess) -> int:
+    file = agent.home / "identity" / "fleet" / "membership.json"
+    signed = msgspec.json.decode(file.read_bytes(), type=Signed)
+    return int(json.loads(signed.payload)["epoch"])
+
+
 # ------------------------------------------------------------------ joining
 
 
@@ -76,6 +84,19 @@ def test_joins_by_mdns_and_is_seen(coordinator: AgentProcess, alone: AgentProces
     coordinator.until_member_is("newcomer", "online")
     alone.until(lambda a: a.get("status")["state"] == "ready")
     assert alone.members() == coordinator.members(), "a member sees the same fleet"
+
+
+def test_a_member_keeps_every_newer_list(
+    coordinator: AgentProcess, alone: AgentProcess, tmp_path: Path
+) -> None:
+    alone.post("fleet/join", code=coordinator.code())
+    with AgentProcess(tmp_path / "state", "third") as third:
+        third.post("fleet/join", code=coordinator.code())
+        third.post("fleet/leave")
+    alone.until(lambda a: epoch_on_disk(a) == epoch_on_disk(coordinator))
+    assert alone.get("status")["state"] == "ready"
+    log = (alone.home / "logs" / "agent.jsonl").read_text("utf-8")
+    assert "starts at epoch" not in log, "and never had to ask for a whole one"
 
 
 def test_joins_with_an_address(coordinator: AgentProcess, alone: AgentProcess) -> None:

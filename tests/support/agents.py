@@ -85,10 +85,13 @@ class AgentProcess:
             process.kill()
         return process.returncode, said.decode("utf-8", "replace")
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _line(self) -> list[str]:
         line = [sys.executable, "-m", "fleetapp.cli", "agent", "--state", str(self.home)]
+        return [*line, "--exit-with-stdin"]
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*line, "--exit-with-stdin"],
+            self._line(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

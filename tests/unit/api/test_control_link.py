@@ -8,17 +8,19 @@ import datetime as dt
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
+from fleetapp.agent import hublink
 from fleetapp.agent.downloads import fetch_shard
-from fleetapp.errors import NoHub, NotFound, PeerClosed
+from fleetapp.errors import NoHub, NotAMember, NotFound, PeerClosed
 from fleetapp.fleet.control import MembershipUpdate, Welcome
 from fleetapp.fleet.membership import reinstate, rename, revoke, set_roles, sign_membership
 from fleetapp.hub.hub import LEFT
 from fleetapp.models.store import ShardStore
-from fleetapp.types import PROTOCOL_VERSION
+from fleetapp.types import PROTOCOL_VERSION, FleetView
 from tests.support.control_server import DEADLINE, ControlServer, Linked
 from tests.support.fleet import TestFleet, TestMember
 from tests.support.relay import Relay
@@ -41,6 +43,52 @@ async def test_connects_greets_and_beats(server: ControlServer, anna: TestMember
         linked.contribute = False
         await server.until(lambda: hub.candidates() == ())
     await server.until(lambda: server.online() == set())
+
+
+async def test_a_change_of_mind_does_not_wait_for_the_next_heartbeat(
+    server: ControlServer, anna: TestMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hublink, "HEARTBEAT_SECONDS", 3600.0)
+    hub = server.home.hub
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        await server.until(lambda: [c.name for c in hub.candidates()] == ["anna"])
+        linked.contribute = False
+        linked.link.beat()
+        await server.until(lambda: hub.candidates() == ())
+
+
+async def test_a_member_watches_the_fleet_by_change(
+    server: ControlServer, anna: TestMember
+) -> None:
+    def state(view: FleetView | None, name: str) -> str:
+        return next((n.state for n in view.nodes if n.name == name), "") if view else ""
+
+    ben = server.home.enrol("ben")
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        async with asyncio.timeout(DEADLINE), aclosing(linked.link.fleet_views()) as views:
+            assert state(await anext(views), "ben") == "offline"
+            async with Linked(server, ben):
+                while state(await anext(views), "ben") != "online":
+                    pass
+            while state(await anext(views), "ben") != "offline":
+                pass
+            await server.stop()
+            with pytest.raises(NoHub):
+                async for _ in views:
+                    pass
+
+
+async def test_a_stranger_watches_nothing(server: ControlServer, anna: TestMember) -> None:
+    async with Linked(server, anna) as linked:
+        with pytest.raises(NoHub):
+            await anext(linked.link.fleet_views())
+        await linked.until_connected()
+        server.home.hub.change_membership(lambda m: revoke(m, anna.identity.device_id))
+        with pytest.raises((NoHub, NotAMember)):
+            async for _ in linked.link.fleet_views():
+                pass
 
 
 async def test_comes_back_after_the_coordinator_restarts(

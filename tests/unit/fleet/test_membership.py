@@ -1,3 +1,5 @@
+import contextlib
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -266,3 +268,48 @@ def test_the_name_rules() -> None:
     assert membership.clean_name("a\u202eb\tc  d") == "a b c d"
     assert len(membership.clean_name("測" * 500)) == 64
     assert membership.clean_name("\n") == ""
+
+
+@given(st.lists(changes, max_size=5), st.lists(changes, max_size=5), st.booleans())
+def test_a_difference_leads_to_exactly_the_list_that_was_signed(
+    before: list[tuple[str, int, str]], after: list[tuple[str, int, str]], gone: bool
+) -> None:
+    old = membership.add(fresh(), member(0))
+    for change in before:
+        with contextlib.suppress(NotFound, NotAMember):
+            old = apply(old, change)
+    new = old
+    for change in after:
+        with contextlib.suppress(NotFound, NotAMember):
+            new = apply(new, change)
+    if gone:
+        new = membership.remove(new, IDS[0])
+    trust = TrustList(AUTHORITY.public, signed(old))
+    whole = trust.advanced(membership.difference(old, new, signed(new)))
+    assert whole.payload == membership.canonical(new)
+    trust.update(whole)
+    assert trust.membership == new
+
+
+def test_a_difference_from_another_list_is_refused() -> None:
+    old = membership.add(fresh(), member(0))
+    new = membership.rename(old, IDS[0], "desk")
+    newest = membership.rename(new, IDS[0], "window")
+    trust = TrustList(AUTHORITY.public, signed(old))
+    with pytest.raises(Malformed, match="starts at epoch 2"):
+        trust.advanced(membership.difference(new, newest, signed(newest)))
+    with pytest.raises(Malformed):
+        TrustList(AUTHORITY.public).advanced(membership.difference(new, newest, signed(newest)))
+
+
+def test_a_difference_that_somebody_else_made_changes_nothing() -> None:
+    old = membership.add(fresh(), member(0))
+    new = membership.revoke(old, IDS[0])
+    forged = membership.difference(old, membership.rename(old, IDS[0], "x"), signed(new))
+    trust = TrustList(AUTHORITY.public, signed(old))
+    with pytest.raises(BadSignature):
+        trust.update(trust.advanced(forged))
+    assert trust.membership == old
+    unreadable = msgspec.structs.replace(forged, change=b"[")
+    with pytest.raises(Malformed):
+        trust.advanced(unreadable)
