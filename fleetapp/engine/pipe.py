@@ -115,6 +115,7 @@ class Unlink(msgspec.Struct, frozen=True, tag="unlink"):
     """Leave the ring; stay loaded. With a reason, requests end as if the chain had broken."""
 
     reason: str = ""
+    hold: bool = False
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
