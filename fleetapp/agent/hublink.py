@@ -47,6 +47,8 @@ SEND_DEADLINE = 10.0
 SILENCE = 15.0
 """The hub answers each heartbeat's ping; longer silence ends the connection (s)."""
 GOODBYE_DEADLINE = 1.0
+REST_LIMIT = 30.0
+"""A PC that took leave to sleep and is awake so long has not gone to sleep (s)."""
 BACKOFF_MIN = 0.1
 BACKOFF_MAX = 5.0
 STEADY = 5.0
@@ -95,6 +97,9 @@ class HubLink:
         self._kick = asyncio.Event()
         self._ended = asyncio.Event()
         self._leaving = asyncio.Event()
+        self._due = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._calls: set[asyncio.Timeout] = set()
 
     @property
@@ -111,6 +116,7 @@ class HubLink:
         ) as session:
             self._session = session
             while not self._leaving.is_set():
+                await self._rest_over()
                 since = loop.time()
                 try:
                     await self._connect(session)
@@ -140,6 +146,33 @@ class HubLink:
     def kick(self) -> None:
         """Try again now (the network changed, a hub was discovered)."""
         self._kick.set()
+
+    def beat(self) -> None:
+        """Send a heartbeat now: what it says has changed."""
+        self._due.set()
+
+    async def rest(self, reason: str) -> None:
+        """Take leave before sleep, and stay away until ``awaken`` (or some time awake)."""
+        self._awake.clear()
+        socket = self._socket
+        if socket is None or socket.closed:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_DEADLINE):
+                await self.send(Goodbye(reason=reason))
+                await socket.close()
+
+    async def awaken(self) -> None:
+        """After sleep: whatever was connected is not any more, whether or not it shows."""
+        self._awake.set()
+        self.kick()
+        await self._close()
+
+    async def _rest_over(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REST_LIMIT):
+                await self._awake.wait()
+        self._awake.set()
 
     def renew(self) -> None:
         """Show the leaf that is on disk now on new connections, and try at once."""
@@ -338,8 +371,11 @@ class HubLink:
         seq = 0
         while True:
             seq += 1
+            self._due.clear()
             await self.send(await self._heartbeat(seq))
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await self._due.wait()
 
     async def _close(self) -> None:
         socket, self._socket = self._socket, None

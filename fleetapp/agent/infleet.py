@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Protocol
 
 from fleetapp import __version__
+from fleetapp.agent.guest import Guest
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
+from fleetapp.agent.yielding import FleetWork
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
@@ -92,6 +94,7 @@ class PC:
     fleet_store: FleetStore
     discovery: Discovery
     servers: Servers
+    guest: Guest
     name: Callable[[], str]
     runtime: Callable[[], str]
 
@@ -148,7 +151,7 @@ class InFleet:
             changed=changed,
         )
         self._gate: Gatekeeper | None = None
-        self._store = ShardStore(pc.paths.shards)
+        self._store = ShardStore(pc.paths.shards, free=self._disk_free)
         self.stages = StageHost(
             store=self._store,
             source=self.link,
@@ -159,6 +162,7 @@ class InFleet:
             report=self._report,
             changed=changed,
         )
+        self._work = FleetWork(self.stages, self.link, self._announce_again)
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
 
@@ -199,9 +203,11 @@ class InFleet:
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
+        self.pc.guest.attach(self._work)
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
+        self.pc.guest.attach(None)
         self.pc.discovery.withdraw()
         if self.hub is not None:
             await self.hub.stop()  # first: its own goodbye would set it to repairing the chain
@@ -262,6 +268,14 @@ class InFleet:
             addresses=self._hosts(),
         )
 
+    def _announce_again(self) -> None:
+        self.pc.discovery.refresh()
+        self._announce()
+
+    def _disk_free(self, _path: Path) -> int:
+        used = sum(m.size for m in self._store.stages().values())
+        return self.pc.guest.disk_for_fleet(used)
+
     # ------------------------------------------------------------------ what others ask
 
     def _head(self, assignment: str) -> Head | None:
@@ -281,7 +295,7 @@ class InFleet:
         return list(dict.fromkeys(found))
 
     def _hello(self) -> MemberHello:
-        pc, settings = self.pc, self.pc.settings()
+        pc = self.pc
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -290,22 +304,25 @@ class InFleet:
             hardware=Hardware(
                 cores=pc.platform.cores(),
                 memory_total=pc.platform.memory_total(),
-                memory_free=pc.platform.memory_free(),
-                disk_free=pc.platform.disk_free(pc.paths.home),
+                memory_free=pc.guest.memory_for_fleet(),
+                disk_free=self._disk_free(pc.paths.shards),
                 cpu=pc.platform.cpu_name(),
                 runtime=pc.runtime(),
             ),
-            contribute=settings.contribute,
+            contribute=pc.guest.decision.contribute,
             hosts=self._hosts(),
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
+        guest = self.pc.guest
         return Heartbeat(
             seq=seq,
-            memory_free=self.pc.platform.memory_free(),
-            disk_free=self.pc.platform.disk_free(self.pc.paths.home),
-            contribute=self.pc.settings().contribute,
+            memory_free=guest.memory_for_fleet(),
+            disk_free=self._disk_free(self.pc.paths.shards),
+            contribute=guest.decision.contribute,
             sent_bytes=self.stages.sent_bytes(),
+            reason=guest.decision.reason,
+            draining=guest.decision.draining,
         )
 
     def _setup(self) -> RunnerSetup:
@@ -381,6 +398,8 @@ class InFleet:
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
             await self._update_membership(message.membership)
+        elif isinstance(message, Assign | LinkStage) and (why := self.pc.guest.refusal()):
+            await self._work.refuse(message, why)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):

@@ -443,6 +443,7 @@ class Hub:
                     app=session.hello.app if session else "",
                     hardware=session.hello.hardware if session else None,
                     last_seen=round(now - session.last_heard, 1) if session else None,
+                    reason=session.reason if session else "",
                 )
             )
         nodes += [
