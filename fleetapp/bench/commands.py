@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from fleetapp.bench import common, parity, pipeline, prefill, prefix, speculation, users
+from fleetapp.bench import common, guest, parity, pipeline, prefill, prefix, speculation, users
 from fleetapp.errors import NotFound
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
@@ -206,6 +206,23 @@ def speculation_command(
         model,
         as_json,
         ("worst_cell_ratio", "full_vs_naive_100ms", "tokens_equal"),
+    )
+
+
+@bench.command("yield")
+@_options()
+def yield_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """The user comes back while the PC computes: how soon does it stop, and free its memory?"""
+    effort = guest.QUICK if quick else guest.FULL
+    _run(
+        lambda library, progress: guest.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        guest.PROMISED,
     )
 
 
