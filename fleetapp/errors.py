@@ -48,6 +48,7 @@
     │   ├── NoCapacity              no plan fits, or the queue is full
     │   ├── ChainBroken             a stage left while this answer was being written
     │   ├── RunnerFailed            a runner process crashed or hung
+    │   ├── NotContributing         a PC does not work for the fleet now
     │   └── AgentNotRunning         this PC's agent is not running
     └── Cancelled                   ended by the person or client that asked
 
@@ -329,6 +330,11 @@ class ChainBroken(FleetUnavailable):
 class RunnerFailed(FleetUnavailable):
     code = "runner_failed"
     default_remedy = "Ask again; the runner is started anew."
+
+
+class NotContributing(FleetUnavailable):
+    code = "not_contributing"
+    default_remedy = "The fleet goes on without this PC; it comes back by itself."
 
 
 class AgentNotRunning(FleetUnavailable):

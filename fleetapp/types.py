@@ -27,6 +27,30 @@ Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
 
+DeviceClass = Literal["CPU", "GPU", "NPU"]
+ContributionReason = Literal[
+    "contributing",
+    "draining",
+    "managed",
+    "not_consented",
+    "no_device",
+    "paused",
+    "suspending",
+    "outside_schedule",
+    "on_battery",
+    "battery_saver",
+    "battery_low",
+    "metered",
+    "full_screen",
+    "exclusive_app",
+    "hot",
+    "memory_low",
+    "disk_low",
+    "cpu_busy",
+    "user_active",
+]
+"""Why a PC works for the fleet or not; exactly one holds. docs/contribution.md has the table."""
+
 PROTOCOL_VERSION = 1
 """Of control and data connections alike; two sides with different numbers refuse each other."""
 
@@ -176,6 +200,8 @@ class NodeView(msgspec.Struct, frozen=True):
     """Seconds since the last heartbeat."""
     drained: bool = False
     """An admin wants it to have no work."""
+    reason: str = ""
+    """A ContributionReason; empty while it is not connected."""
 
 
 class HopView(msgspec.Struct, frozen=True):
@@ -221,6 +247,26 @@ class FleetView(msgspec.Struct, frozen=True):
     """What the admin should look at, in sentences."""
 
 
+class ContributionView(msgspec.Struct, frozen=True):
+    """Whether this PC works for the fleet now, and why."""
+
+    on: bool = False
+    reason: ContributionReason = "not_consented"
+    sentence: str = ""
+    until: float | None = None
+    """When that ends, in seconds since 1970, if it is known."""
+    paused: bool = False
+    """The user has asked for a pause, which may not have begun yet (``draining``)."""
+    paused_until: float | None = None
+    """Its end, in seconds since 1970; None: until somebody resumes, or no pause."""
+    draining: bool = False
+    """Running answers are finished, new ones are not begun; then the pause begins."""
+    devices: dict[str, bool] = {}
+    """Device class -> whether the user lends it."""
+    may_pause: bool = True
+    """False where a policy forbids pauses."""
+
+
 class LocalStatus(msgspec.Struct, frozen=True):
     """What the agent says of this PC over the loopback API (``GET /local/v1/status``)."""
 
@@ -240,6 +286,7 @@ class LocalStatus(msgspec.Struct, frozen=True):
     assignments: tuple[AssignmentView, ...] = ()
     warnings: tuple[str, ...] = ()
     """What somebody should look at although everything works still; a sentence or two each."""
+    contribution: ContributionView = ContributionView()
 
 
 class JoinCodeView(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ import msgspec
 from fleetapp import __version__
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
+from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
@@ -80,6 +81,7 @@ class Agent:
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
+        self._guest = Guest(paths, platform, lambda: self._settings, self._changed)
         self._pc = PC(
             paths=paths,
             platform=platform,
@@ -88,6 +90,7 @@ class Agent:
             fleet_store=self._fleet_store,
             discovery=self._discovery,
             servers=servers,
+            guest=self._guest,
             name=self._name,
             runtime=lambda: f"OpenVINO {metadata.version('openvino')}",
         )
@@ -111,6 +114,7 @@ class Agent:
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
+        await self._guest.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         await self._enter()
 
@@ -119,6 +123,7 @@ class Agent:
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
+        await self._guest.stop()
         await asyncio.to_thread(self._discovery.stop)
 
     async def _enter(self) -> None:
@@ -225,6 +230,7 @@ class Agent:
             api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
             assignments=fleet.stages.views() if fleet else (),
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
+            contribution=self._guest.view(),
         )
 
     def _state(self) -> tuple[str, str]:
@@ -242,12 +248,13 @@ class Agent:
         failed = next((v for v in views if v.phase == "failed"), None)
         if failed is not None:
             return "attention", failed.message
+        decision = self._guest.decision
+        if not decision.contribute or decision.draining:
+            return ("contributing" if decision.draining else "ready"), decision.sentence
         if any(v.phase == "linked" for v in views):
             return "contributing", f"Holds layers {views[0].layers} of {views[0].model}."
         if views:
             return "preparing", f"{views[0].phase.capitalize()} {views[0].model}."
-        if not self._settings.contribute:
-            return "ready", "Connected; this PC does not contribute."
         return "ready", "Connected; waiting for work."
 
     async def events(self) -> AsyncIterator[LocalStatus]:
@@ -460,10 +467,23 @@ class Agent:
 
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""
-        self._settings = await asyncio.to_thread(self._store.set_user, "contribute", on)
-        if self._fleet is not None:
-            self._fleet.link.beat()
-        self._changed()
+        await self._set_user("contribute", on)
+
+    async def lend(self, device: str, on: bool) -> None:
+        """Lend a class of devices (CPU, GPU, NPU), or not; takes effect at once."""
+        await self._set_user(device_setting(device), on)
+
+    async def _set_user(self, name: str, value: object) -> None:
+        self._settings = await asyncio.to_thread(self._store.set_user, name, value)
+        await self._guest.settings_changed()
+
+    async def pause(self, length: str, finish_first: bool) -> None:
+        """Pause for 30m, 1h, 4h, until tomorrow or for ever; see ``Guest.pause``."""
+        await self._guest.pause(length, finish_first=finish_first)
+
+    async def resume(self) -> None:
+        """End the pause."""
+        await self._guest.resume()
 
     async def quit(self) -> None:
         """Ask the process to end."""

@@ -49,6 +49,8 @@ SEND_DEADLINE = 10.0
 SILENCE = 15.0
 """The hub answers each heartbeat's ping; longer silence ends the connection (s)."""
 GOODBYE_DEADLINE = 1.0
+REST_LIMIT = 30.0
+"""A PC that took leave to sleep and is awake so long has not gone to sleep (s)."""
 BACKOFF_MIN = 0.1
 BACKOFF_MAX = 5.0
 STEADY = 5.0
@@ -100,6 +102,8 @@ class HubLink:
         self._due = asyncio.Event()
         self._ended = asyncio.Event()
         self._leaving = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._calls: set[asyncio.Timeout] = set()
 
     @property
@@ -116,6 +120,7 @@ class HubLink:
         ) as session:
             self._session = session
             while not self._leaving.is_set():
+                await self._rest_over()
                 since = loop.time()
                 try:
                     await self._connect(session)
@@ -149,6 +154,29 @@ class HubLink:
     def beat(self) -> None:
         """Send a heartbeat now: what it says has changed."""
         self._due.set()
+
+    async def rest(self, reason: str) -> None:
+        """Take leave before sleep, and stay away until ``awaken`` (or some time awake)."""
+        self._awake.clear()
+        socket = self._socket
+        if socket is None or socket.closed:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_DEADLINE):
+                await self.send(Goodbye(reason=reason))
+                await socket.close()
+
+    async def awaken(self) -> None:
+        """After sleep: whatever was connected is not any more, whether or not it shows."""
+        self._awake.set()
+        self.kick()
+        await self._close()
+
+    async def _rest_over(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REST_LIMIT):
+                await self._awake.wait()
+        self._awake.set()
 
     def renew(self) -> None:
         """Show the leaf that is on disk now on new connections, and try at once."""

@@ -15,12 +15,14 @@ from typing import Protocol
 from msgspec import structs
 
 from fleetapp import __version__
+from fleetapp.agent.guest import Guest
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key, split_address
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
+from fleetapp.agent.yielding import FleetWork
 from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
@@ -103,6 +105,7 @@ class PC:
     fleet_store: FleetStore
     discovery: Discovery
     servers: Servers
+    guest: Guest
     name: Callable[[], str]
     runtime: Callable[[], str]
     instance: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -172,7 +175,7 @@ class InFleet:
             found=self._found_newer,
         )
         self._gate: Gatekeeper | None = None
-        self._store = ShardStore(pc.paths.shards)
+        self._store = ShardStore(pc.paths.shards, free=self._disk_free)
         self.stages = StageHost(
             store=self._store,
             source=self.link,
@@ -184,6 +187,7 @@ class InFleet:
             changed=changed,
         )
         self._heads = HeadLink(self.stages.runner, self.link.send)
+        self._work = FleetWork(self.stages, self.link, self._announce_again)
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
         self._wants_whole_lists = False
@@ -232,9 +236,11 @@ class InFleet:
         self._tasks.append(asyncio.create_task(self._counters()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
         self._tasks.append(asyncio.create_task(self._watch.run()))
+        self.pc.guest.attach(self._work)
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
+        self.pc.guest.attach(None)
         self.pc.discovery.withdraw()
         if self.hub is not None:
             await self.hub.stop()  # first: its own goodbye would set it to repairing the chain
@@ -297,6 +303,14 @@ class InFleet:
             addresses=self._hosts(),
         )
 
+    def _announce_again(self) -> None:
+        self.pc.discovery.refresh()
+        self._announce()
+
+    def _disk_free(self, _path: Path) -> int:
+        used = sum(m.size for m in self._store.stages().values())
+        return self.pc.guest.disk_for_fleet(used)
+
     # ------------------------------------------------------------------ what others ask
 
     def _head(self, assignment: str) -> Head | None:
@@ -354,7 +368,7 @@ class InFleet:
         self._remember_hub((*addresses, *info.hub_addresses))
 
     def _hello(self) -> MemberHello:
-        pc, settings = self.pc, self.pc.settings()
+        pc = self.pc
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -363,12 +377,12 @@ class InFleet:
             hardware=Hardware(
                 cores=pc.platform.cores(),
                 memory_total=pc.platform.memory_total(),
-                memory_free=pc.platform.memory_free(),
-                disk_free=pc.platform.disk_free(pc.paths.home),
+                memory_free=pc.guest.memory_for_fleet(),
+                disk_free=self._disk_free(pc.paths.shards),
                 cpu=pc.platform.cpu_name(),
                 runtime=pc.runtime(),
             ),
-            contribute=settings.contribute,
+            contribute=pc.guest.decision.contribute,
             hosts=self._hosts(),
             held=self.stages.held(),
             instance=pc.instance,
@@ -377,12 +391,15 @@ class InFleet:
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
+        guest = self.pc.guest
         return Heartbeat(
             seq=seq,
-            memory_free=self.pc.platform.memory_free(),
-            disk_free=self.pc.platform.disk_free(self.pc.paths.home),
-            contribute=self.pc.settings().contribute,
+            memory_free=guest.memory_for_fleet(),
+            disk_free=self._disk_free(self.pc.paths.shards),
+            contribute=guest.decision.contribute,
             sent_bytes=self.stages.sent_bytes(),
+            reason=guest.decision.reason,
+            draining=guest.decision.draining,
         )
 
     def _setup(self) -> RunnerSetup:
@@ -465,6 +482,8 @@ class InFleet:
             await self._update_by(message)
         elif isinstance(message, Handover):
             self.on_office(message.bundle)
+        elif isinstance(message, Assign | LinkStage) and (why := self.pc.guest.refusal()):
+            await self._work.refuse(message, why)
         elif isinstance(message, Assign):
             await self.stages.assign(message)
         elif isinstance(message, LinkStage):

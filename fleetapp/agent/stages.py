@@ -27,7 +27,7 @@ from fleetapp.fleet.control import (
 )
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.models.store import ShardStore
-from fleetapp.types import AssignmentView, DeviceId
+from fleetapp.types import AssignmentView, DeviceId, Phase
 
 log = logging.getLogger("fleetapp.agent.stages")
 
@@ -158,6 +158,10 @@ class StageHost:
             if h.ready is not None and h.runner is not None and not h.runner.exited.is_set()
         )
 
+    def phases(self) -> dict[str, Phase]:
+        """Assignments of this PC and where they stand."""
+        return {a: h.status.phase for a, h in self._held.items()}
+
     def sent_bytes(self) -> dict[str, int]:
         """Application bytes each runner sent to its next hop."""
         return {a: h.sent_bytes for a, h in self._held.items()}
@@ -191,11 +195,11 @@ class StageHost:
             self._verify(assign)
             manifest = decode_stage(assign.manifest.payload)
         except FleetError as exc:
-            await self._report(_failure(status, exc))
+            await self._report(failure(status, exc))
             return
         except ValueError as exc:
             error = BadSignature(f"The shard's manifest cannot be read: {exc}")
-            await self._report(_failure(status, error))
+            await self._report(failure(status, error))
             return
         held = _Stage(assign=assign, manifest=manifest, status=status)
         self._held[assign.assignment] = held
@@ -207,7 +211,7 @@ class StageHost:
         if held is None or held.runner is None:
             status = StageStatus(assignment=link.assignment, phase="failed", epoch=link.epoch)
             error = RunnerFailed("This PC no longer holds that shard.")
-            await self._report(_failure(status, error))
+            await self._report(failure(status, error))
             return
         self._forget_ring(held, link.epoch)
         held.neighbours = tuple(n for n in (link.prev, link.next) if n is not None)
@@ -267,13 +271,20 @@ class StageHost:
                 self._refuse_strangers(held)
             except NotAMember as exc:
                 log.warning("a ring is left: %s", exc.message)
-                self._forget_ring(held, 0)
-                if held.status.phase == "linked":
-                    held.status = structs.replace(held.status, phase="ready", epoch=0)
-                if held.runner is not None:
-                    with contextlib.suppress(RunnerFailed):
-                        await held.runner.send(pipe.Unlink(exc.message))
-                self._changed()
+                await self._leave(held, pipe.Unlink(exc.message, hold=True))
+
+    async def leave_rings(self, unlink: pipe.Unlink) -> None:
+        """Leave every ring at the next step boundary; the shards stay loaded."""
+        await asyncio.gather(*(self._leave(h, unlink) for h in list(self._held.values())))
+
+    async def _leave(self, held: _Stage, unlink: pipe.Unlink) -> None:
+        self._forget_ring(held, 0)
+        if held.status.phase == "linked":
+            held.status = structs.replace(held.status, phase="ready", epoch=0)
+        if held.runner is not None:
+            with contextlib.suppress(RunnerFailed):
+                await held.runner.send(unlink)
+        self._changed()
 
     async def release(self, assignment: str) -> None:
         """Stop the runner; the shard stays on disk."""
@@ -502,7 +513,7 @@ class StageHost:
         await self._report(held.status)
 
     async def _fail(self, held: _Stage, error: FleetError) -> None:
-        held.status = _failure(held.status, error)
+        held.status = failure(held.status, error)
         self._changed()
         await self._report(held.status)
 
@@ -511,7 +522,8 @@ _BACKGROUND: set[asyncio.Future[None]] = set()
 """Keeps fire-and-forget reports alive until they are sent."""
 
 
-def _failure(status: StageStatus, error: FleetError) -> StageStatus:
+def failure(status: StageStatus, error: FleetError) -> StageStatus:
+    """The report that an assignment has failed."""
     return StageStatus(
         assignment=status.assignment,
         phase="failed",

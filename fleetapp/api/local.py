@@ -42,6 +42,21 @@ class LocalAgent(Protocol):
         """Remember whether this PC may work for the fleet, and act on it."""
         ...
 
+    async def lend(self, device: str, on: bool) -> None:
+        """Lend CPU, GPU or NPU, or not. BadRequest if there is no such class of devices."""
+        ...
+
+    async def pause(self, length: str, finish_first: bool) -> None:
+        """Pause for ``30m``, ``1h``, ``4h``, until ``tomorrow``, or ``forever``.
+
+        ManagedByPolicy if this PC may not pause.
+        """
+        ...
+
+    async def resume(self) -> None:
+        """End the pause, if there is one."""
+        ...
+
     async def create_fleet(self, name: str) -> JoinCodeView:
         """Found a fleet on this PC; the answer is its first join code, ``code`` set."""
         ...
@@ -106,6 +121,16 @@ class _Contribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: bool
 
 
+class _Lend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    device: str
+    on: bool
+
+
+class _Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    length: str
+    finish_first: bool = False
+
+
 class _Create(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
@@ -155,6 +180,9 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("POST", "contribute", local.contribute),
+        ("POST", "lend", local.lend),
+        ("POST", "pause", local.pause),
+        ("POST", "resume", local.resume),
         ("POST", "quit", local.quit),
         ("POST", "fleet/create", local.create),
         ("POST", "fleet/join", local.join),
@@ -185,6 +213,20 @@ class _Local:
     async def contribute(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Contribute)
         await self._agent.set_contribute(asked.on)
+        return json_response(await self._agent.status())
+
+    async def lend(self, request: web.Request) -> web.Response:
+        asked = await read_body(request, _Lend)
+        await self._agent.lend(asked.device, asked.on)
+        return json_response(await self._agent.status())
+
+    async def pause(self, request: web.Request) -> web.Response:
+        asked = await read_body(request, _Pause)
+        await self._agent.pause(asked.length, asked.finish_first)
+        return json_response(await self._agent.status())
+
+    async def resume(self, _request: web.Request) -> web.Response:
+        await self._agent.resume()
         return json_response(await self._agent.status())
 
     async def quit(self, _request: web.Request) -> web.Response:

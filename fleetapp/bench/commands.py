@@ -14,6 +14,7 @@ import click
 from fleetapp.bench import (
     common,
     control,
+    guest,
     parity,
     pipeline,
     prefill,
@@ -243,6 +244,23 @@ def control_command(quick: bool, as_json: bool) -> None:
     with _progress(as_json) as progress:
         report = control.run(effort=control.QUICK if quick else control.FULL, progress=progress)
     common.show(report, as_json=as_json)
+
+
+@bench.command("yield")
+@_options()
+def yield_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """The user comes back while the PC computes: how soon does it stop, and free its memory?"""
+    effort = guest.QUICK if quick else guest.FULL
+    _run(
+        lambda library, progress: guest.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        guest.PROMISED,
+    )
 
 
 def _library_with(model: str, progress: common.Progress) -> Library:

@@ -28,6 +28,18 @@ from fleetapp.errors import FleetError, RunnerFailed, from_code
 from fleetapp.types import ChainView, FleetView, LocalStatus, Precision
 
 PREFIX = "fleetapp-demo-"
+NO_GUEST = {
+    "FLEETAPP_CONTRIBUTE_WHEN": "always",
+    "FLEETAPP_CPU_LIMIT": "100",
+    "FLEETAPP_ON_BATTERY": "1",
+    "FLEETAPP_BATTERY_FLOOR": "0",
+    "FLEETAPP_ON_METERED": "1",
+    "FLEETAPP_PAUSE_IN_FULL_SCREEN": "0",
+    "FLEETAPP_TEMPERATURE_LIMIT": "0",
+    "FLEETAPP_MEMORY_RESERVE_MB": "0",
+    "FLEETAPP_DISK_RESERVE_MB": "0",
+}
+"""Whoever starts a throw-away fleet sits in front of it and wants it to work now."""
 START_DEADLINE = 60.0
 STOP_DEADLINE = 10.0
 LIVE_DEADLINE = 600.0
@@ -157,6 +169,7 @@ class ThrowAwayFleet:
                 "FLEETAPP_CONTROL_PORT": "0",
                 "FLEETAPP_KEYRING": "off",
                 "FLEETAPP_CONTRIBUTE": "1",
+                **NO_GUEST,
                 "FLEETAPP_MODELS_DIR": str(self._models),
                 "FLEETAPP_NODE_NAME": f"pc-{number}",
                 "FLEETAPP_THREADS": str(max(1, cores // self._count)),

@@ -40,6 +40,8 @@ COMMANDS = {
     "agent": Lazy("fleetapp.cli.agent", "agent", "Run this PC's agent."),
     "status": Lazy("fleetapp.cli.agent_cmds", "status", "What this PC is doing."),
     "contribute": Lazy("fleetapp.cli.agent_cmds", "contribute", "May the fleet use this PC?"),
+    "pause": Lazy("fleetapp.cli.contribution", "pause", "Stop contributing for a while."),
+    "resume": Lazy("fleetapp.cli.contribution", "resume", "End a pause."),
     "fleet": Lazy("fleetapp.cli.fleet", "fleet", "Create, join, leave and look at the fleet."),
     "model": Lazy("fleetapp.cli.model", "model", "Get, import and inspect models."),
     "serve": Lazy("fleetapp.cli.agent_cmds", "serve", "Let the fleet answer with a model."),

@@ -55,7 +55,8 @@ def status(app: App, /, as_json: bool) -> None:
     _line("State", f"{found.state.replace('_', ' ')}: {found.reason}")
     for warning in found.warnings:
         _line("Warning", warning)
-    _line("Contribute", "on" if found.contribute else "off")
+    said = "on" if found.contribute else "off"
+    _line("Contribute", f"{said}: {found.contribution.sentence}".rstrip(": "))
     if found.fleet_id:
         _line("Fleet", f"{found.fleet_name} ({found.fleet_id}), as {found.role}")
     if found.hub:
@@ -104,10 +105,17 @@ def contribute(app: App, /, what: str, as_json: bool) -> None:
             body = {"on": what == "on"}
             found = as_type(client.request("POST", "/local/v1/contribute", body), LocalStatus)
     if as_json:
-        output.print_json({"contribute": found.contribute, "state": found.state})
+        output.print_json(
+            {
+                "contribute": found.contribute,
+                "state": found.state,
+                "contribution": found.contribution,
+            }
+        )
     else:
         does = "may use this PC" if found.contribute else "does not use this PC"
-        click.echo(f"The fleet {does}. {output.one_line(found.reason)}")
+        why = found.contribution.sentence if found.contribute else found.reason
+        click.echo(f"The fleet {does}. {output.one_line(why)}".rstrip())
 
 
 @click.command()

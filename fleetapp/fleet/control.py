@@ -84,6 +84,10 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     contribute: bool
     sent_bytes: dict[str, int] = {}
     """Assignment id -> bytes its runner has sent to the next hop."""
+    reason: str = ""
+    """A ContributionReason: why it contributes or not. Newer members may know more of them."""
+    draining: bool = False
+    """It finishes what runs and wants nothing new; then it stops contributing."""
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):

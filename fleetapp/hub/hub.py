@@ -405,7 +405,7 @@ class Hub:
             memory_free=int(session.memory_free * MEMORY_SHARE),
             coordinator=session.device_id == self.identity.device_id,
             session=self._session_numbers[session],
-            draining=self._drained(session.device_id),
+            draining=session.draining or self._drained(session.device_id),
             devices=session.hello.hardware.devices,
         )
 
@@ -560,6 +560,7 @@ class Hub:
                     hardware=session.hello.hardware if session else None,
                     last_seen=round(now - session.last_heard, 1) if session else None,
                     drained=self._drained(member.device_id),
+                    reason=session.reason if session else "",
                 )
             )
         nodes += [

@@ -32,6 +32,10 @@ class Session:
     contribute: bool
     told: int = -1
     """Epoch of the membership list that was last sent to it."""
+    reason: str = ""
+    """Why it contributes or not, as it said last."""
+    draining: bool = False
+    """It wants no new work and pauses as soon as what runs has ended."""
 
     def liveness(self, now: float) -> Liveness:
         """State by silence; ``now`` is monotonic seconds."""
@@ -73,10 +77,12 @@ class Registry:
         session.last_heard = now
         if beat is None:
             return False
-        changed = session.contribute != beat.contribute
+        was = session.contribute, session.reason, session.draining
+        changed = was != (beat.contribute, beat.reason, beat.draining)
         session.memory_free = beat.memory_free
         session.disk_free = beat.disk_free
-        session.contribute = beat.contribute
+        session.contribute, session.reason = beat.contribute, beat.reason
+        session.draining = beat.draining
         return changed
 
     def silent(self, now: float) -> tuple[Session, ...]:

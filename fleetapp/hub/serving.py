@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from fleetapp.errors import FleetError, NoCapacity
+from fleetapp.errors import FleetError, NoCapacity, NotContributing
 from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
@@ -231,8 +231,10 @@ class ModelServer:
 
     def blame(self, stage: Stage) -> None:
         """Leave a node out that cannot load, or repeatedly cannot link; a runner that died after
-        loading is no reason.
+        loading is no reason, and neither is an owner who came back.
         """
+        if stage.status.code == NotContributing.code:
+            return
         device = stage.candidate.device_id
         if stage.loaded is not None:
             self._unlinked[device] = self._unlinked.get(device, 0) + 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from fleetapp.platform.network import Address
+from fleetapp.platform.sensing import Sensors
 
 PolicyScope = Literal["machine", "user"]
 
@@ -84,6 +85,10 @@ class Platform(Protocol):
         Where the system can, it gives such a process large pages: reading all weights for every
         token is what decoding is.
         """
+        ...
+
+    def sensors(self) -> Sensors:
+        """New ones for one reader, who closes them."""
         ...
 
     def policy(self, scope: PolicyScope) -> Policy:

@@ -2,15 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
+from fleetapp.platform.sensing import Heat, Power, Presence, Usage
 
 _GIB = 1 << 30
+
+
+@dataclass
+class FakeSensors:
+    """See :class:`fleetapp.platform.sensing.Sensors`; a quiet server, until fields are set."""
+
+    idle: float | None = None
+    locked: bool | None = None
+    supply: Power = field(default_factory=Power)
+    is_metered: bool | None = None
+    fills_screen: bool | None = None
+    warmth: Heat = field(default_factory=Heat)
+    others_cpu: float | None = None
+    own_memory: int = 0
+    running: frozenset[str] = frozenset()
+    asleep_seconds: float = 0.0
+    closed: bool = False
+    going: Callable[[bool], None] | None = None
+    """Who wants to hear of sleep."""
+
+    def presence(self) -> Presence:
+        return Presence(self.idle, self.locked)
+
+    def power(self) -> Power:
+        return self.supply
+
+    def metered(self) -> bool | None:
+        return self.is_metered
+
+    def full_screen(self) -> bool | None:
+        return self.fills_screen
+
+    def heat(self) -> Heat:
+        return self.warmth
+
+    def usage(self) -> Usage:
+        return Usage(self.others_cpu, self.own_memory)
+
+    def programs(self) -> frozenset[str]:
+        return self.running
+
+    def slept(self) -> float:
+        return self.asleep_seconds
+
+    def watch_sleep(self, going: Callable[[bool], None]) -> None:
+        self.going = going
+
+    def close(self) -> None:
+        self.closed = True
 
 
 @dataclass
@@ -25,6 +75,7 @@ class FakePlatform:
     address_list: tuple[Address, ...] = ()
     policies: dict[PolicyScope, dict[str, object]] = field(default_factory=dict)
     lowered: bool = False
+    sensor: FakeSensors = field(default_factory=FakeSensors)
     name: str = "fake"
     facts: tuple[str, ...] = ("fake",)
 
@@ -63,6 +114,9 @@ class FakePlatform:
 
     def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
         return dict(base)
+
+    def sensors(self) -> FakeSensors:
+        return self.sensor
 
     def policy(self, scope: PolicyScope) -> Policy:
         return Policy(f"fake {scope} policy", dict(self.policies.get(scope, {})))

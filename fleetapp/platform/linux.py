@@ -14,6 +14,7 @@ from fleetapp.errors import BadSetting
 from fleetapp.platform import cgroup, common
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
+from fleetapp.platform.linux_sensors import LinuxSensors
 from fleetapp.platform.network import Address
 
 POLICY_FOLDER = Path("/etc/fleetapp")
@@ -90,6 +91,9 @@ class LinuxPlatform:
         if not any(t.startswith(_HUGE_PAGES) for t in tunables):
             tunables.append(f"{_HUGE_PAGES}=1")
         return {**base, "GLIBC_TUNABLES": ":".join(tunables)}
+
+    def sensors(self) -> LinuxSensors:
+        return LinuxSensors()
 
     def policy(self, scope: PolicyScope) -> Policy:
         if scope == "machine":

@@ -70,6 +70,11 @@ class Paths:
         return self.home / "settings.json"
 
     @property
+    def pause_file(self) -> Path:
+        """The user's pause while there is one, JSON; see :mod:`fleetapp.contribution.pauses`."""
+        return self.home / "pause.json"
+
+    @property
     def lock_file(self) -> Path:
         """Held by the one agent of this home; see :mod:`fleetapp.platform.lock`."""
         return self.home / "agent.lock"

@@ -28,6 +28,7 @@ from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 from fleetapp.platform.smbios import system_uuid
+from fleetapp.platform.windows_sensors import WindowsSensors, system_calls
 
 POLICY_KEY = r"Software\Policies\fleetapp"
 
@@ -140,6 +141,9 @@ class WindowsPlatform:
 
     def runner_environment(self, base: Mapping[str, str]) -> dict[str, str]:
         return dict(base)  # large pages need a right that users do not have here
+
+    def sensors(self) -> WindowsSensors:
+        return WindowsSensors(system_calls())
 
     def policy(self, scope: PolicyScope) -> Policy:
         root = winreg.HKEY_LOCAL_MACHINE if scope == "machine" else winreg.HKEY_CURRENT_USER

@@ -14,10 +14,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fleetapp.errors import BadSetting
+from fleetapp.settings.schedule import parse_days, parse_hours
 from fleetapp.types import Precision
 
 Source = Literal["default", "user", "environment", "user policy", "machine policy"]
 """In rising order of precedence."""
+
+When = Literal["idle", "always"]
 
 ON = frozenset({"1", "true", "yes", "on"})
 OFF = frozenset({"0", "false", "no", "off", ""})
@@ -134,6 +137,27 @@ def _addresses(raw: Any) -> str:
         raise ValueError("addresses of this PC separated by commas") from None
 
 
+def _words(parse: Callable[[str], object]) -> Callable[[Any], str]:
+    """A list in words that ``parse`` understands, kept as it was written."""
+
+    def check(raw: Any) -> str:
+        text = _text(raw)
+        parse(text)
+        return text
+
+    return check
+
+
+def _programs(raw: Any) -> str:
+    return ",".join(dict.fromkeys(p.strip() for p in _text(raw).split(",") if p.strip()))
+
+
+def _when(raw: Any) -> When:
+    if raw not in ("idle", "always"):
+        raise ValueError("idle or always")
+    return "always" if raw == "always" else "idle"
+
+
 def _precision(raw: Any) -> Precision:
     if raw not in ("fast", "exact"):
         raise ValueError("fast or exact")
@@ -146,6 +170,7 @@ def _setting(default: Any, parse: Callable[[Any], Any], help: str) -> Any:  # no
 
 _port = _whole(0, _MAX_PORT)
 _count = _whole(0, 1 << 30)
+_percent = _whole(0, 100)
 
 
 @dataclass(frozen=True)
@@ -153,6 +178,68 @@ class Settings:
     """All settings, typed, with where each one came from."""
 
     contribute: bool = _setting(False, parse_bool, "Let the fleet use this PC when it is idle.")
+    contribute_when: When = _setting(  # noqa: RUF009  (makes a dataclass field)
+        "idle", _when, "idle: while nobody uses this PC; always: also while somebody does."
+    )
+    idle_minutes: int = _setting(
+        5, _whole(0, 1440), "Minutes without a key or a mouse until this PC counts as idle."
+    )
+    contribute_cpu: bool = _setting(True, parse_bool, "Lend the processor.")
+    contribute_gpu: bool = _setting(True, parse_bool, "Lend the graphics processor.")
+    contribute_npu: bool = _setting(True, parse_bool, "Lend the neural processor.")
+    npu_while_active: bool = _setting(
+        False, parse_bool, "Lend the neural processor also while somebody uses this PC."
+    )
+    on_battery: bool = _setting(
+        False, parse_bool, "Contribute on battery and in power-saving mode too."
+    )
+    battery_floor: int = _setting(
+        50, _percent, "Percent of charge below which this PC never contributes on battery."
+    )
+    on_metered: bool = _setting(False, parse_bool, "Contribute over a metered network too.")
+    cpu_limit: int = _setting(
+        25,
+        _percent,
+        "Percent of the processor that others may use before this PC pauses; 100: all.",
+    )
+    memory_reserve_mb: int = _setting(
+        1024, _count, "MiB of memory that stay free; with less this PC pauses. 0: no matter."
+    )
+    disk_reserve_mb: int = _setting(
+        1024, _count, "MiB of disk that stay free; with less this PC pauses. 0: no matter."
+    )
+    temperature_limit: int = _setting(
+        95, _whole(0, 150), "Degrees Celsius of the processor at which this PC pauses; 0: none."
+    )
+    pause_in_full_screen: bool = _setting(
+        True, parse_bool, "Pause while a program fills the screen or a presentation runs."
+    )
+    exclusive_apps: str = _setting(
+        "",
+        _programs,
+        "Programs during which this PC pauses, separated by commas: game.exe,blender.",
+    )
+    schedule_days: str = _setting(
+        "",
+        _words(parse_days),
+        "Days on which this PC may contribute, as mon-fri; empty: every day.",
+    )
+    schedule_hours: str = _setting(
+        "", _words(parse_hours), "Hours in which it may, as 18:00-08:00; empty: all day."
+    )
+    allow_pause: bool = _setting(True, parse_bool, "The user may pause; for policies.")
+    release_after: int = _setting(
+        30, _whole(0, 3600), "Seconds that shards stay in memory after this PC has paused."
+    )
+    memory_limit_mb: int = _setting(
+        0, _count, "MiB of memory that the fleet may use on this PC at most; 0: what is free."
+    )
+    disk_limit_mb: int = _setting(
+        0, _count, "MiB of disk that shards may use on this PC at most; 0: what is free."
+    )
+    upload_limit_mbit: int = _setting(
+        0, _count, "Megabits a second at which this PC sends shards to others at most; 0: no limit."
+    )
     node_name: str = _setting(
         "", _text, "Name under which the fleet shows this PC; empty: made from its device id."
     )

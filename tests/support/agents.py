@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fleetapp.demo.throwaway import NO_GUEST
+
 from fleetapp.errors import from_code
 
 START_DEADLINE = 60.0
@@ -32,6 +34,7 @@ class AgentProcess:
         self.home = home
         self.env = {
             **os.environ,
+            **NO_GUEST,  # whatever else this machine is doing
             "FLEETAPP_MDNS_INTERFACES": "127.0.0.1",
             "FLEETAPP_API_PORT": "0",
             "FLEETAPP_CONTROL_PORT": "0",

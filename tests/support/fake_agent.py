@@ -20,6 +20,7 @@ from fleetapp.types import (
     AuditCheck,
     AuditEntry,
     ChainView,
+    ContributionView,
     Decision,
     DeviceId,
     FleetView,
@@ -102,6 +103,21 @@ class FakeAgent:
     async def set_contribute(self, on: bool) -> None:
         self._note("contribute", on)
         self.state = msgspec.structs.replace(self.state, contribute=on)
+        self.changed.set()
+
+    async def lend(self, device: str, on: bool) -> None:
+        self._note("lend", device, on)
+
+    async def pause(self, length: str, finish_first: bool) -> None:
+        self._note("pause", length, finish_first)
+        self._say(ContributionView(reason="paused", sentence="Paused until 14:30.", paused=True))
+
+    async def resume(self) -> None:
+        self._note("resume")
+        self._say(ContributionView(on=True, reason="contributing", sentence="Works again."))
+
+    def _say(self, contribution: ContributionView) -> None:
+        self.state = msgspec.structs.replace(self.state, contribution=contribution)
         self.changed.set()
 
     async def create_fleet(self, name: str) -> JoinCodeView:

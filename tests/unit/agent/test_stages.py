@@ -240,3 +240,19 @@ async def test_the_owner_may_shorten_the_context(pcs: tuple[PC, PC]) -> None:
     pc.setup = replace(pc.setup, max_context=96)
     await pc.assign(0, 2)
     assert (await pc.phase("ready")).max_context == 96
+
+
+async def test_a_guest_leaves_its_ring_and_keeps_its_shard(pcs: tuple[PC, PC]) -> None:
+    first, second = pcs
+    await form(pcs, 1)
+    await second.host.leave_rings(pipe.Unlink("Paused while somebody uses this PC.", hold=True))
+    await second.host.counters()  # answered in order: the runner has heard it
+    assert second.ring_connections() == 0
+    assert second.host.phases() == {"a": "ready"}
+    # The neighbour sees it at once and tells the hub.
+    fault = await first.until(lambda m: isinstance(m, FaultReport))
+    assert isinstance(fault, FaultReport)
+    # The user has gone again: the same shards form a ring without being loaded anew.
+    await form(pcs, 2)
+    ids, _ = await answer(first, "hello", 9)
+    assert ids == reference(list(b"hello"), 9)

@@ -202,6 +202,59 @@ async def test_one_that_is_no_member_any_more_is_told_and_comes_back_when_let_in
         await linked.until_connected()
 
 
+async def test_a_change_of_mind_is_heard_at_once(
+    server: ControlServer, anna: TestMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleetapp.agent.hublink.HEARTBEAT_SECONDS", 60.0)
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        await server.until(lambda: [c.name for c in server.home.hub.candidates()] == ["anna"])
+        linked.contribute = False
+        linked.link.beat()
+        await asyncio.wait_for(server.until(lambda: server.home.hub.candidates() == ()), 2)
+
+
+async def test_it_stays_away_in_sleep_and_comes_back_at_once(
+    server: ControlServer, anna: TestMember
+) -> None:
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        await linked.link.rest("This PC goes to sleep.")
+        await asyncio.wait_for(server.until(lambda: server.online() == set()), 2)
+        attempts = len(linked.said)
+        await asyncio.sleep(
+            0.5
+        )  # the first attempts of a link that is not asleep come in this time
+        assert len(linked.said) <= attempts + 1
+        assert not linked.connected
+        await linked.link.awaken()
+        await asyncio.wait_for(linked.until_connected(), 2)
+
+
+async def test_who_was_not_told_of_sleep_connects_anew_when_it_wakes(
+    server: ControlServer, anna: TestMember
+) -> None:
+    """The hub has given the connection up; this end could wait for minutes to hear of it."""
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        greetings = sum(connected for connected, _ in linked.said)
+        await linked.link.awaken()
+        await asyncio.wait_for(
+            linked.until(lambda: sum(on for on, _ in linked.said) > greetings), 2
+        )
+
+
+async def test_who_took_leave_and_did_not_sleep_comes_back(
+    server: ControlServer, anna: TestMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fleetapp.agent.hublink.REST_LIMIT", 0.5)
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        await linked.link.rest("This PC goes to sleep.")
+        await linked.until(lambda: not linked.connected)
+        await linked.until_connected()
+
+
 async def test_hears_of_changes(server: ControlServer, anna: TestMember) -> None:
     async with Linked(server, anna) as linked:
         await linked.until_connected()

@@ -42,6 +42,10 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     [
         ("GET", "status", None, ("status",)),
         ("POST", "contribute", {"on": True}, ("contribute", True)),
+        ("POST", "lend", {"device": "GPU", "on": False}, ("lend", "GPU", False)),
+        ("POST", "pause", {"length": "1h"}, ("pause", "1h", False)),
+        ("POST", "pause", {"length": "4h", "finish_first": True}, ("pause", "4h", True)),
+        ("POST", "resume", None, ("resume",)),
         ("POST", "quit", None, ("quit",)),
         ("POST", "fleet/create", {"name": "Büro"}, ("create", "Büro")),
         ("POST", "fleet/join", {"code": CODE}, ("join", CODE, "")),
@@ -116,6 +120,8 @@ async def test_answers_are_the_shared_types(base: str, session: aiohttp.ClientSe
     [
         ("contribute", b""),
         ("contribute", b'{"on": "yes"}'),
+        ("pause", b"{}"),
+        ("lend", b'{"device": "GPU"}'),
         ("contribute", b'{"on": true, "off": false}'),
         ("fleet/join", b"{}"),
         ("fleet/approve", b"{}"),

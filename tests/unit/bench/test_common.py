@@ -46,7 +46,7 @@ def test_the_core_chosen_is_one_this_process_may_use() -> None:
     assert common.idlest_core() in psutil.Process().cpu_affinity()
 
 
-NAMES = ("parity", "users", "pipeline", "prefill", "prefix", "speculation")
+NAMES = ("parity", "users", "pipeline", "prefill", "prefix", "speculation", "yield")
 
 
 @pytest.mark.parametrize("name", NAMES)

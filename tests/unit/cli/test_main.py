@@ -64,7 +64,14 @@ def test_a_command_whose_file_is_missing_is_not_there(
 
 
 @pytest.mark.parametrize(
-    "args", [("nonsense",), ("ask", "--nonsense"), ("serve",), ("contribute", "maybe")]
+    "args",
+    [
+        ("nonsense",),
+        ("ask", "--nonsense"),
+        ("serve",),
+        ("contribute", "maybe"),
+        ("pause", "2 weeks"),
+    ],
 )
 def test_wrong_usage_is_2(run: Run, args: tuple[str, ...]) -> None:
     code, out, err = run(*args)
