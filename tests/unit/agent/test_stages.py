@@ -175,10 +175,9 @@ async def test_a_ring_with_somebody_who_is_shut_out_is_left_at_once(pcs: tuple[P
     first.strangers = {second.member.identity.spki}
     await first.host.leave_strangers()
     assert first.host.views()[0].phase == "ready", "its shard stays loaded"
-    _, refused = await answer(first, "hello", 9)
-    assert refused.code == "chain_broken"
-    assert second.member.identity.device_id in refused.message
-    assert first.ring_connections() == 0
+    async with asyncio.timeout(5):
+        while first.ring_connections():
+            await asyncio.sleep(0.01)
     # The other end sees it and says so, whatever it is.
     fault = await second.until(lambda m: isinstance(m, FaultReport))
     assert isinstance(fault, FaultReport)
