@@ -20,7 +20,7 @@ import numpy as np
 
 from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import Speculator
-from fleetapp.engine.neighbours import after, name_of_next, next_stage
+from fleetapp.engine.neighbours import after, next_stage
 from fleetapp.engine.orders import Opened, to_frame
 from fleetapp.engine.pace import Pace
 from fleetapp.engine.pipe_io import Outlet
@@ -53,7 +53,7 @@ from fleetapp.wire.frames import (
     Fault,
     Keep,
     Open,
-    Ping,
+    Passed,
     Spill,
     Step,
     Tokens,
@@ -62,7 +62,8 @@ from fleetapp.wire.frames import Frame as WireFrame
 
 log = logging.getLogger("fleetapp.engine.head")
 
-PING_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 1.0
+"""How often the head looks whether stages get on while it waits for them."""
 _LONG: Final = 16
 """Positions of one sequence from which computing them is felt."""
 
@@ -73,13 +74,13 @@ def _draw_seed() -> int:
 
 @dataclass(slots=True)
 class _Chain:
-    """One epoch. ``answered`` is when the ring last answered or, owing nothing, was asked."""
+    """One epoch. ``answered`` is when the ring last got on or, owing nothing, was asked."""
 
     link: pipe.Link
     scheduler: Scheduler
     answered: float
     pace: Pace
-    ping: int | None = None
+    progress: tuple[Passed, ...] = ()
 
     @property
     def alone(self) -> bool:
@@ -87,8 +88,8 @@ class _Chain:
 
     @property
     def owes(self) -> bool:
-        """The ring has yet to answer a frame or a ping."""
-        return self.ping is not None or bool(self.scheduler.in_flight)
+        """The ring has yet to answer a frame."""
+        return bool(self.scheduler.in_flight)
 
 
 class Head:
@@ -107,7 +108,8 @@ class Head:
             back through ``handle``.
         out: writes to the agent.
         eos: every id that ends an answer.
-        step_deadline: seconds without any answer from the ring after which it is broken.
+        step_deadline: seconds after which the ring is broken if it owes an answer and no stage
+            gets on. That processes and cables are alive is the transport's to watch.
         hold_seconds: see ``pipe.Load``.
         slots: the most requests in one running batch.
         speculator: proposes drafts; none if left out.
@@ -208,10 +210,9 @@ class Head:
         if chain is None:
             end = self._requests.due()
             return None if end is None else max(0.0, end - self._clock())
-        if chain.alone:
+        if chain.alone or not chain.owes:
             return None
-        due = chain.answered + (self._step_deadline if chain.owes else PING_SECONDS)
-        return max(0.0, due - self._clock())
+        return min(LOOK_SECONDS, max(0.0, chain.answered + self._step_deadline - self._clock()))
 
     # -- the chain -------------------------------------------------------------------------
 
@@ -259,32 +260,45 @@ class Head:
         self._speculator.reset()
         self._worker.reset(0, 0)
 
-    def _break(self, chain: _Chain, error: FleetError, stage: int, device: str) -> None:
+    def _break(
+        self, chain: _Chain, error: FleetError, stage: int, device: str, *, tell: bool = False
+    ) -> None:
+        """The ring is over; ``tell`` the other stages if they do not know."""
         log.error("chain fault: %s", error.message)
         self._leave()
         self._requests.hold(ChainBroken(error.message))
-        self._out(pipe.ChainFault(chain.link.epoch, error.code, error.message, stage, device))
+        epoch = chain.link.epoch
+        self._out(pipe.ChainFault(epoch, error.code, error.message, stage, device))
+        if tell and not chain.alone:
+            try:
+                self._transport.send(Fault(epoch, stage, device, error.code, error.message))
+            except FleetError as exc:
+                log.info("the next stage could not be told: %s", exc.message)
         self._transport.unlink()
 
     def _watch(self, chain: _Chain) -> None:
-        """Notice a ring that has fallen silent; ask it when nothing else would."""
+        """Notice that computing hangs somewhere. A slow stage is no fault: each that sends a step
+        on is given as long again.
+        """
         now = self._clock()
-        silent = now - chain.answered
-        if chain.owes:
-            if silent >= self._step_deadline:
-                self._silent(chain)
-        elif silent >= PING_SECONDS:
-            chain.answered, chain.ping = now, int(now * 1e6)
-            self._send(Ping(chain.link.epoch, chain.ping))
-
-    def _silent(self, chain: _Chain) -> None:
-        steps = chain.scheduler.in_flight
-        what = f"step {steps[0]}" if steps else "a ping"
+        if not chain.owes or now - chain.answered < LOOK_SECONDS:
+            return
+        progress = self._transport.progress
+        if progress != chain.progress:
+            chain.answered, chain.progress = now, progress
+        if now - chain.answered < self._step_deadline:
+            return
+        step = chain.scheduler.in_flight[0]
+        stage, device = next_stage(chain.link), after(chain.link).device_id
+        for number, passed in enumerate(progress, 1):
+            if passed.step < step:
+                stage, device = number, passed.device
+                break
         error = ChainBroken(
-            f"No answer to {what} within {self._step_deadline:g} s from the stages after this "
-            f"one, the first of which is {name_of_next(chain.link)}."
+            f"Stage {stage} (device {device}) did not answer step {step} within "
+            f"{self._step_deadline:g} s."
         )
-        self._break(chain, error, next_stage(chain.link), after(chain.link).device_id)
+        self._break(chain, error, stage, device, tell=True)
 
     def _send(self, frame: WireFrame, payload: Activations | None = None) -> None:
         """To the next stage, if there is one; if it is gone, so is the chain."""
@@ -294,7 +308,8 @@ class Head:
         try:
             self._transport.send(frame, payload)
         except (ChainBroken, StaleFrame) as exc:
-            self._break(chain, exc, next_stage(chain.link), after(chain.link).device_id)
+            blame = self._transport.blame or (next_stage(chain.link), after(chain.link).device_id)
+            self._break(chain, exc, *blame)
 
     def _obey(self, chain: _Chain) -> bool:
         """Do as the scheduler says here and have the other stages do it, in the same order.
@@ -342,7 +357,7 @@ class Head:
 
     def _launch(self, chain: _Chain, frame: Frame) -> None:
         ids = np.array(frame.tokens, dtype=np.int64)
-        owed = chain.owes
+        owed = len(chain.scheduler.in_flight) > 1
         self._log.launched(frame.step, frame.segments)
         self._speculator.launched(frame)
         if any(s.count > _LONG for s in frame.segments):
@@ -350,8 +365,7 @@ class Head:
         try:
             outcome = self._worker.step(frame.step, frame.segments, ids)
         except FleetError as exc:
-            me = chain.link.stage
-            self._break(chain, exc, me, self._worker.device_id)
+            self._break(chain, exc, chain.link.stage, self._worker.device_id, tell=True)
             return
         for fault in outcome.faults:
             self._fault(chain, fault)
@@ -373,9 +387,6 @@ class Head:
         match frame:
             case Tokens():
                 self._tokens(chain, frame, at)
-            case Ping():
-                if frame.stamp == chain.ping:
-                    chain.answered, chain.ping = self._clock(), None
             case Fault() if frame.slot >= 0:
                 chain.answered = self._clock()
                 self._fault(chain, frame)

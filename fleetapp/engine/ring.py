@@ -3,6 +3,11 @@
 The ring is formed anew for every epoch. Whichever side starts first, both hops stand within the
 link's deadline or forming it fails with a sentence that names both sides. Events are posted in
 the order in which they happen; frames come only after ``LinkUp``.
+
+Every stage gives the next one a sign of life several times a second, from a thread of its own, and
+watches the one before. So a process that is frozen, or a cable that is pulled, is noticed by the
+stage behind it and named, whatever anybody computes; how long computing may take is another
+matter, and the head's. What is wrong is passed on around the ring by the threads that read.
 """
 
 from __future__ import annotations
@@ -45,7 +50,17 @@ from fleetapp.errors import (
 from fleetapp.types import PROTOCOL_VERSION
 from fleetapp.wire.channel import Authenticate, Connection
 from fleetapp.wire.connect import connect
-from fleetapp.wire.frames import Activations, Frame, Hello, HelloReply
+from fleetapp.wire.frames import (
+    Activations,
+    Fault,
+    Frame,
+    Hello,
+    HelloReply,
+    Passed,
+    Ping,
+    Step,
+    Tokens,
+)
 from fleetapp.wire.hello import client_hello, expect_hello
 from fleetapp.wire.listener import Listener
 
@@ -53,6 +68,13 @@ log = logging.getLogger("fleetapp.engine.ring")
 
 _RETRY_PAUSE: Final = 0.05
 _IDLE_SLICE: Final = 60.0
+BEAT_SECONDS: Final = 0.25
+_MARGIN: Final = 0.4
+"""A neighbour is given up so much before the agreed silence: the news has to reach the hub."""
+_TELLING: Final = 0.3
+"""Seconds to tell the next stage; one that takes longer does not listen."""
+_RECENT: Final = 3.0
+"""A hop that is lost so soon after this process stood still was given up for that."""
 
 
 class Security(msgspec.Struct, frozen=True):
@@ -70,6 +92,14 @@ class _Epoch:
 
     def __init__(self, link: Link) -> None:
         self.link = link
+        self.heard: tuple[Passed, ...] = ()
+        """What the stage before last said of the stages between the head and this one."""
+        self.step = 0
+        """The last one sent on."""
+        self.fault: Fault | None = None
+        """What broke it."""
+        self.told = threading.Event()
+        """The next stage knows of the fault, or will not."""
         self.next: Connection | None = None
         self.prev: Connection | None = None
         self.reading = False
@@ -89,6 +119,7 @@ class Ring:
         host: address to listen on.
         port: 0 for any free one.
         message_deadline: seconds for one whole message, in either direction.
+        silence: seconds without a sign of life within which a neighbour is given up.
 
     Raises:
         UserError: the port is taken.
@@ -103,8 +134,10 @@ class Ring:
         host: str,
         port: int,
         message_deadline: float,
+        silence: float,
     ) -> None:
         self._me = me
+        self._patience = max(silence - _MARGIN, BEAT_SECONDS)
         self._post = post
         self._security = security
         self._deadline = message_deadline
@@ -144,6 +177,19 @@ class Ring:
             alive = current.prev.received_bytes if current and current.prev else 0
             return self._received_before + alive
 
+    @property
+    def progress(self) -> tuple[Passed, ...]:
+        """At a head: how far each stage behind it has come, as they last said."""
+        with self._lock:
+            return self._current.heard if self._current is not None else ()
+
+    @property
+    def blame(self) -> tuple[int, str] | None:
+        """Stage and device that broke the present ring, if another stage has said so."""
+        with self._lock:
+            fault = self._current.fault if self._current is not None else None
+        return None if fault is None else (fault.stage, fault.device)
+
     def link(self, link: Link) -> None:
         """Leave the ring of any epoch before and form this one; the outcome is an event."""
         epoch = _Epoch(link)
@@ -173,7 +219,8 @@ class Ring:
         """Write one frame to the next stage.
 
         Raises:
-            ChainBroken: the next stage is gone or does not take it in time; names it.
+            ChainBroken: the next stage is gone or does not take it in time; names it, or who broke
+                the ring if another stage has said so (``blame``).
             StaleFrame: this runner is in no ring.
         """
         with self._lock:
@@ -184,9 +231,13 @@ class Ring:
         try:
             epoch.next.send(frame, body, deadline=self._deadline)
         except (ProtocolError, TrustError) as exc:
+            if (fault := epoch.fault) is not None:
+                raise ChainBroken(fault.message) from exc
             raise ChainBroken(
                 f"{capital(name_of_next(epoch.link))} cannot be reached: {exc.message}"
             ) from exc
+        if isinstance(frame, Step | Tokens):
+            epoch.step = frame.step
 
     def renew(self, security: Security) -> None:
         """Make new connections with these contexts; present ones go on."""
@@ -203,12 +254,16 @@ class Ring:
 
     def _start(self, target: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)
-        self._threads = [t for t in self._threads if t.is_alive()]
-        self._threads.append(thread)
-        thread.start()
+        with self._lock:
+            self._threads = [t for t in self._threads if t.is_alive()]
+            self._threads.append(thread)
+            thread.start()
 
     def _replace(self, epoch: _Epoch | None, *, only: _Epoch | None = None) -> None:
         """Leave the present epoch (or ``only`` that one) and close its hops."""
+        current = self._current
+        if current is not None and current.fault is not None:
+            current.told.wait(_TELLING)  # the next stage shall hear why before the hop is closed
         with self._lock:
             old = self._current
             if only is not None and old is not only:
@@ -235,6 +290,8 @@ class Ring:
                     connection.close()
                     return
                 epoch.next = connection
+            connection.patience = self._patience
+            self._start(lambda: self._beat(epoch, connection), f"ring-beat-{epoch.link.epoch}")
             previous = self._await_previous(epoch, until)
         except FleetError as exc:
             self._give_up(epoch, exc)
@@ -355,25 +412,89 @@ class Ring:
     # -- receiving -------------------------------------------------------------------------
 
     def _read(self, epoch: _Epoch, connection: Connection) -> None:
-        """Post frames until the stage before leaves or the epoch is over.
-
-        Silence is no fault here: only the head knows whether somebody owes an answer.
+        """Post frames until the stage before leaves, falls silent or passes on a fault, or the
+        epoch is over.
         """
+        connection.patience = self._patience
+        heard = time.monotonic()
+        still = (-_RECENT, 0.0)
         while not epoch.stop.is_set():
             try:
                 frame, payload = connection.recv(self._deadline, idle=_IDLE_SLICE)
             except FleetError as exc:
                 if isinstance(exc, PeerTimeout) and not connection.closed:
                     continue
-                if not epoch.stop.is_set():
-                    self._post(self._lost(epoch, exc))
-                return
-            self._post(Received(frame, payload))
+                if (quiet := time.monotonic() - heard) > self._patience and not isinstance(
+                    exc, PeerTimeout
+                ):
+                    still = (time.monotonic(), quiet)
+                lost = self._lost(epoch, exc, still)
+                fault = Fault(
+                    lost.epoch, lost.stage, lost.device, lost.error.code, lost.error.message
+                )
+                self._over(epoch, fault, lost)
+                break
+            now = time.monotonic()
+            if now - heard > self._patience:  # else the wait would have been given up
+                still = (now, now - heard)
+            heard = now
+            if isinstance(frame, Ping):
+                epoch.heard = frame.trail
+            elif isinstance(frame, Fault) and frame.slot < 0 and frame.epoch == epoch.link.epoch:
+                self._over(epoch, frame, Received(frame, payload))
+                break
+            else:
+                self._post(Received(frame, payload))
+        connection.close()
 
-    def _lost(self, epoch: _Epoch, exc: FleetError) -> LinkLost:
-        error = ChainBroken(
-            f"{capital(name_of_previous(epoch.link))} left the chain: {exc.message}"
-        )
-        return LinkLost(
-            epoch.link.epoch, error, previous_stage(epoch.link), before(epoch.link).device_id
-        )
+    def _lost(self, epoch: _Epoch, exc: FleetError, still: tuple[float, float]) -> LinkLost:
+        """The stage before left or is silent; or this process stood still and was left.
+
+        Args:
+            epoch: that is over.
+            exc: what came of the hop.
+            still: when this process last noticed that it had stood still, and for how long.
+        """
+        link = epoch.link
+        if time.monotonic() - still[0] < _RECENT:
+            error = ChainBroken(
+                f"{capital(self._name(link))} stood still for {still[1]:.1f} s: {exc.message}"
+            )
+            return LinkLost(link.epoch, error, link.stage, self._me.device_id)
+        error = ChainBroken(f"{capital(name_of_previous(link))} left the chain: {exc.message}")
+        return LinkLost(link.epoch, error, previous_stage(link), before(link).device_id)
+
+    def _over(self, epoch: _Epoch, fault: Fault, event: RingEvent) -> None:
+        """The ring is broken: tell the loop and the next stage, and free whoever waits for it."""
+        with self._lock:
+            if epoch.stop.is_set():
+                return
+            epoch.fault, following = fault, epoch.next
+        self._post(event)
+        assert following is not None, "nobody reads before both hops stand"
+        try:
+            following.send(fault, deadline=_TELLING)
+        except FleetError as exc:
+            log.info("the next stage could not be told: %s", exc.message)
+        finally:
+            epoch.told.set()
+            following.close()
+
+    # -- signs of life ---------------------------------------------------------------------
+
+    def _beat(self, epoch: _Epoch, connection: Connection) -> None:
+        """Give the next stage signs of life until the epoch is over.
+
+        One that does not take them is noticed by the stage behind it, or by whoever sends next.
+        """
+        link, count = epoch.link, 0
+        while not epoch.stop.wait(BEAT_SECONDS):
+            count += 1
+            mine = () if link.stage == 0 else (Passed(self._me.device_id, epoch.step),)
+            try:
+                connection.send(
+                    Ping(link.epoch, count, (*epoch.heard, *mine) if mine else ()),
+                    deadline=self._deadline,
+                )
+            except FleetError:
+                return

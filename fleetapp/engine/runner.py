@@ -228,6 +228,7 @@ class Runner:
             host=load.listen_host,
             port=load.listen_port,
             message_deadline=load.step_deadline,
+            silence=load.silence,
         )
         worker = Worker(
             engine.executor,

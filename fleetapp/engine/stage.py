@@ -21,7 +21,7 @@ from fleetapp.engine.worker import Worker
 from fleetapp.errors import BadRequest, ChainBroken, FleetError, Malformed
 from fleetapp.types import Usage
 from fleetapp.wire.activations import widen
-from fleetapp.wire.frames import Close, Drop, Fault, Frame, Keep, Open, Ping, Spill, Step
+from fleetapp.wire.frames import Close, Drop, Fault, Frame, Keep, Open, Spill, Step
 
 log = logging.getLogger("fleetapp.engine.stage")
 
@@ -73,7 +73,7 @@ class Stage:
                 self._link = None
                 self._out(pipe.Failed(error.code, error.message, error.remedy))
             case LinkLost(epoch, error, stage, device) if self._is_now(epoch):
-                self._break(Fault(epoch, stage, device, error.code, error.message))
+                self._leave(pipe.ChainFault(epoch, error.code, error.message, stage, device))
             case _:
                 log.debug("%s is of no concern now", type(event).__name__)
 
@@ -108,11 +108,8 @@ class Stage:
         try:
             self._react(frame, payload, at)
         except ChainBroken as exc:
-            self._leave(
-                pipe.ChainFault(
-                    link.epoch, exc.code, exc.message, next_stage(link), after(link).device_id
-                )
-            )
+            blame = self._transport.blame or (next_stage(link), after(link).device_id)
+            self._forget(pipe.ChainFault(link.epoch, exc.code, exc.message, *blame))
         except FleetError as exc:
             # The frame cannot be answered and the head waits for it: this epoch is over.
             self._break(Fault(link.epoch, link.stage, self._device_id, exc.code, exc.message))
@@ -134,9 +131,13 @@ class Stage:
                 self._worker.arrange(frame)
                 if not last:
                     self._transport.send(frame)
-            case Fault() if frame.slot < 0:
-                self._break(frame)
-            case Fault() | Ping():
+            case Fault() if frame.slot < 0:  # the transport has passed it on
+                self._leave(
+                    pipe.ChainFault(
+                        frame.epoch, frame.code, frame.message, frame.stage, frame.device
+                    )
+                )
+            case Fault():
                 self._transport.send(frame)
             case _:
                 raise Malformed(
@@ -164,19 +165,28 @@ class Stage:
             self._transport.send(outcome.frame, outcome.payload)
 
     def _break(self, fault: Fault) -> None:
-        """Tell the head through the rest of the ring, then leave it."""
+        """Tell the head through the rest of the ring, then wait to be linked anew."""
         try:
             self._transport.send(fault)
         except FleetError as exc:
             log.warning("the fault could not be sent on: %s", exc.message)
-        self._leave(
+        self._forget(
             pipe.ChainFault(fault.epoch, fault.code, fault.message, fault.stage, fault.device)
         )
 
     def _leave(self, fault: pipe.ChainFault) -> None:
+        """The ring is over."""
+        self._forget(fault)
+        self._transport.unlink()
+
+    def _forget(self, fault: pipe.ChainFault) -> None:
+        """Take no part any more, but leave the hops until the fault has come around: to the stage
+        before, a hop that ends without a word would look as if this stage were to blame.
+        """
         log.error("chain fault: %s", fault.message)
-        self._end()
         self._out(fault)
+        self._link, self._up = None, False
+        self._worker.reset(0, 0)
 
     def _refuse(self, request_id: str) -> None:
         error = BadRequest("This runner is not the head of a chain.")

@@ -1,4 +1,9 @@
-"""What the loops of head and stage ask of their ring, and what it tells them."""
+"""What the loops of head and stage ask of their ring, and what it tells them.
+
+When a ring breaks, whoever notices tells the next stage at once (a ``Fault`` without a slot), which
+tells the one after it, all the way around. The transport does that by itself, also while the loop
+computes, so that everybody hears the same cause soon.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,15 @@ from typing import Protocol
 
 from fleetapp.engine.pipe import Link
 from fleetapp.errors import FleetError
-from fleetapp.wire.frames import Activations, Frame
+from fleetapp.wire.frames import Activations, Frame, Passed
 
 
 @dataclass(frozen=True)
 class Received:
-    """A frame from the stage before. Whether its epoch is the chain's is the receiver's check."""
+    """A frame from the stage before. Whether its epoch is the chain's is the receiver's check.
+
+    After a ``Fault`` without a slot, which has been passed on already, nothing more comes.
+    """
 
     frame: Frame
     payload: memoryview
@@ -38,7 +46,10 @@ class LinkFailed:
 
 @dataclass(frozen=True)
 class LinkLost:
-    """The stage before left, or wrote something that cannot be understood."""
+    """The stage before left, is silent, or wrote something that cannot be understood.
+
+    ``stage`` and ``device`` are whose fault it is; the next stage has been told.
+    """
 
     epoch: int
     error: FleetError
@@ -62,6 +73,16 @@ class Transport(Protocol):
         """Application bytes read from previous hops since the start."""
         ...
 
+    @property
+    def progress(self) -> tuple[Passed, ...]:
+        """At a head: how far each stage behind it has come, as they last said."""
+        ...
+
+    @property
+    def blame(self) -> tuple[int, str] | None:
+        """Stage and device that broke the present ring, if another stage has said so."""
+        ...
+
     def link(self, link: Link) -> None:
         """Leave the ring of any epoch before and form this one; the outcome is an event."""
         ...
@@ -74,7 +95,8 @@ class Transport(Protocol):
         """Write one frame to the next stage.
 
         Raises:
-            ChainBroken: the next stage is gone or does not take it in time; names it.
+            ChainBroken: the next stage is gone or does not take it in time; names it, or who broke
+                the ring if another stage has said so (``blame``).
             StaleFrame: this runner is in no ring.
         """
         ...

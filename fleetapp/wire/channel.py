@@ -12,6 +12,7 @@ it: OpenSSL forbids SSL_read and SSL_write on one session at the same time
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import ssl
 import threading
@@ -51,6 +52,8 @@ class Connection:
     Attributes:
         peer_spki: who the other side proved to be.
         peer: its address, for messages to people.
+        patience: seconds for which the peer may neither send nor take a single byte while somebody
+            waits for it. Time in which this process itself does not run does not count.
         sent_bytes: application bytes written (prefix, header and payload; no TLS overhead).
         received_bytes: application bytes read.
     """
@@ -60,6 +63,7 @@ class Connection:
     ) -> None:
         self.peer_spki = peer_spki
         self.peer = peer
+        self.patience = math.inf
         self.sent_bytes = 0
         self.received_bytes = 0
         self._sock = sock
@@ -91,7 +95,7 @@ class Connection:
 
         Raises:
             Malformed: payload and frame disagree (nothing was sent, the connection stays sound).
-            PeerTimeout: the peer did not take it in time.
+            PeerTimeout: the peer did not take it in time, or nothing of it for ``patience``.
             PeerClosed: the connection is gone.
         """
         if self._direction == "recv":
@@ -132,7 +136,7 @@ class Connection:
 
         Raises:
             PeerTimeout: no byte, or not all of them, in time. If no byte came the connection
-                stays sound, otherwise it is closed.
+                stays sound, otherwise it is closed, as it is after ``patience``.
             Malformed: garbage, or sizes over the limit; the connection is closed.
             VersionMismatch: the peer speaks another protocol. The connection is left open for
                 the refusal; nothing more can be read from it.
@@ -211,11 +215,13 @@ class Connection:
 
     def _read(self, view: memoryview, until: float, slow: str) -> int:
         """At least one byte into a non-empty view."""
+        quiet = 0.0
         while True:
-            self._arm(until, slow)
+            self._arm(until, slow, quiet)
             try:
                 got = self._sock.recv_into(view)
             except TimeoutError:
+                quiet = self._still(quiet, "sent")
                 continue
             except OSError as e:
                 raise self._broken(e) from e
@@ -224,23 +230,33 @@ class Connection:
             return got
 
     def _write(self, view: memoryview, until: float, slow: str) -> None:
+        quiet = 0.0
         while view.nbytes:
-            self._arm(until, slow)
+            self._arm(until, slow, quiet)
             try:
                 sent = self._sock.send(view[:_WRITE_SLICE])
             except TimeoutError:
+                quiet = self._still(quiet, "took")
                 continue
             except OSError as e:
                 raise self._broken(e) from e
-            view = view[sent:]
+            view, quiet = view[sent:], 0.0
 
-    def _arm(self, until: float, slow: str) -> None:
+    def _still(self, quiet: float, did: str) -> float:
+        """A wait in the kernel was in vain: how long all of them together have been."""
+        quiet += self._timeout
+        if quiet >= self.patience:
+            self.close()
+            raise PeerTimeout(f"{self.peer} {did} nothing for {quiet:.1f} s.")
+        return quiet
+
+    def _arm(self, until: float, slow: str, quiet: float) -> None:
         remaining = until - time.monotonic()
         if self._closed:
             raise PeerClosed(f"The connection to {self.peer} was closed.")
         if remaining <= 0:
             raise PeerTimeout(slow)
-        wait = min(remaining, _WAIT_SLICE)
+        wait = min(remaining, _WAIT_SLICE, self.patience - quiet)
         if wait != self._timeout:  # setting it is a call into the kernel
             self._timeout = wait
             self._sock.settimeout(wait)

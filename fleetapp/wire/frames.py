@@ -196,11 +196,24 @@ class Fault(msgspec.Struct, frozen=True, tag="fault"):
     """A slot if only that sequence is hurt, -1 if the chain is."""
 
 
+class Passed(msgspec.Struct, frozen=True, array_like=True):
+    """How far a stage has come: the last step that it has sent on, 0 for none."""
+
+    device: str
+    step: int
+
+
 class Ping(msgspec.Struct, frozen=True, tag="ping"):
-    """Sent forward when idle so that a silent link is noticed; ``stamp`` returns to the head."""
+    """A sign of life, sent to the next stage several times a second, whatever this one computes.
+
+    It goes no further, but says what this stage has heard of those between it and the head.
+    """
 
     epoch: int
     stamp: int
+    """The sender's count of them."""
+    trail: tuple[Passed, ...] = ()
+    """Of the stages behind the head up to the sender, in order."""
 
 
 Frame = Hello | HelloReply | Open | Close | Keep | Drop | Spill | Step | Tokens | Fault | Ping

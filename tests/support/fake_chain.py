@@ -24,7 +24,7 @@ from fleetapp.engine.worker import Worker
 from fleetapp.errors import ChainBroken
 from fleetapp.types import SamplingParams
 from fleetapp.wire import codec
-from fleetapp.wire.frames import Frame
+from fleetapp.wire.frames import Fault, Frame, Passed
 from tests.support.fake_executor import EOS, VOCAB, FakeExecutor, split
 from tests.support.fake_text import VOCABULARY, ByteText
 
@@ -55,9 +55,11 @@ class FakeTransport:
         self.linked: pipe.Link | None = None
         self.sent_bytes = 0
         self.received_bytes = 0
+        self.progress: tuple[Passed, ...] = ()
+        self.blame: tuple[int, str] | None = None
 
     def link(self, link: pipe.Link) -> None:
-        self.linked = link
+        self.linked, self.blame = link, None
         self._chain.events[self._index].append(LinkUp(link.epoch))
 
     def unlink(self) -> None:
@@ -234,8 +236,19 @@ class FakeChain:
         frame, payload = codec.decode(message)
         target = (index + 1) % self.stages
         self.transports[target].received_bytes += len(message)
+        if isinstance(frame, Fault) and frame.slot < 0:
+            self._over(target, frame)
         if self.transports[target].linked is not None:
             self.nodes[target].handle(Received(frame, payload))
+
+    def _over(self, index: int, fault: Fault) -> None:
+        """What a transport does by itself: the first fault of a ring goes on around it."""
+        transport = self.transports[index]
+        if transport.linked is None or transport.blame is not None:
+            return
+        transport.blame = fault.stage, fault.device
+        if not self.hops[index].cut:
+            self.hops[index].frames.append(b"".join(codec.encode(fault)))
 
     def settle(self, limit: int = 100_000) -> None:
         """Let things happen, oldest hop first, until nothing can."""
@@ -253,6 +266,7 @@ class FakeChain:
         before, after = (index - 1) % self.stages, (index + 1) % self.stages
         self.hops[before].cut = self.hops[index].cut = True
         error = ChainBroken(f"Stage {index} (device d{index}) left the chain: closed.")
+        self._over(after, Fault(self.epoch, index, f"d{index}", error.code, error.message))
         self.nodes[after].handle(LinkLost(self.epoch, error, index, f"d{index}"))
 
     def finished(self) -> dict[str, pipe.Finished]:

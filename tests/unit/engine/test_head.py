@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleetapp.engine import pipe
 from fleetapp.types import SamplingParams
 from fleetapp.wire import codec
-from fleetapp.wire.frames import Tokens
+from fleetapp.wire.frames import Passed, Tokens
 from tests.support.fake_chain import FakeChain
 from tests.support.fake_executor import VOCAB, reference
 
@@ -177,8 +177,8 @@ def test_silence_beyond_the_step_deadline_breaks_the_chain() -> None:
     chain.ask("a", "question")
     chain.turn("tokenizer")
     chain.head.pump()
-    assert chain.head.wait_seconds() == pytest.approx(20.0)
     chain.now += 19.9
+    assert chain.head.wait_seconds() == pytest.approx(0.1)
     chain.head.pump()
     assert faults(chain) == []
     chain.now += 0.2
@@ -219,18 +219,38 @@ def test_tokens_of_a_step_that_nobody_asked_for_are_dropped() -> None:
     assert chain.ids("a") == reference(list(b"question"), 8)
 
 
-def test_an_idle_ring_is_asked_whether_it_lives() -> None:
+def test_a_ring_that_owes_nothing_may_be_quiet_for_ever() -> None:
     chain = chain_of(3)
-    assert chain.head.wait_seconds() == pytest.approx(2.0)
-    chain.now += 2.1
+    assert chain.head.wait_seconds() is None
+    chain.now += 1e6
+    chain.head.pump()
+    assert chain.sent == [pipe.Linked(1)]
+    chain.ask("a", "question")
     chain.settle()
-    assert chain.head.wait_seconds() == pytest.approx(2.0)
-    chain.now += 2.1
+    assert chain.finished()["a"].reason == "length"
+
+
+def test_stages_that_get_on_are_waited_for_and_the_one_that_does_not_is_named() -> None:
+    chain = chain_of(4)
+    chain.ask("a", "question")
+    chain.turn("tokenizer")
     chain.head.pump()
-    chain.hops[0].frames.clear()
-    chain.now += 20.1
+    for steps in [(0, 0, 0), (1, 0, 0)]:
+        chain.transports[0].progress = tuple(
+            Passed(f"d{i}", step) for i, step in enumerate(steps, 1)
+        )
+        for _ in range(19):
+            chain.now += 1.0
+            chain.head.pump()
+        assert faults(chain) == []
+    chain.now += 2.5
     chain.head.pump()
-    assert isinstance(chain.sent[-1], pipe.ChainFault)
+    (fault,) = faults(chain)
+    assert (fault.stage, fault.device) == (2, "d2")
+    assert "step 1" in fault.message
+    chain.settle()
+    told = [m for sent in chain.stage_sent for m in sent if isinstance(m, pipe.ChainFault)]
+    assert [(f.stage, f.device) for f in told] == [(2, "d2")] * 3
 
 
 def test_unusable_numbers_hurt_one_request_only() -> None:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from fleetapp.bench.link import Link as Hop
 from fleetapp.engine.neighbours import Self, objection, release
 from fleetapp.engine.pipe import Link, PeerAddress
 from fleetapp.engine.ring import Ring, Security
@@ -20,12 +21,13 @@ from fleetapp.engine.transport import LinkFailed, LinkLost, LinkUp, Received
 from fleetapp.errors import ChainBroken, FleetUnavailable, StaleFrame
 from fleetapp.fleet.tls import client_context, hostname_of, peer_spki, server_context
 from fleetapp.wire.connect import connect
-from fleetapp.wire.frames import Hello, Ping, Segment, Step, Tokens
+from fleetapp.wire.frames import Drop, Fault, Hello, Passed, Segment, Step, Tokens
 from fleetapp.wire.hello import client_hello
 from tests.support.fleet import TestFleet, TestMember
 
 E = TypeVar("E")
 MODEL = "m" * 64
+SILENCE = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,8 @@ class Node:
             security(member),
             host="127.0.0.1",
             port=0,
-            message_deadline=5.0,
+            message_deadline=20.0,
+            silence=SILENCE,
         )
 
     @property
@@ -155,7 +158,7 @@ def test_a_neighbour_that_leaves_is_named(nodes: list[Node]) -> None:
     refused = None
     while refused is None and time.monotonic() < until:
         try:
-            nodes[0].ring.send(Ping(1, 1))
+            nodes[0].ring.send(Drop(1, 1))
         except ChainBroken as exc:
             refused = exc
     assert refused is not None
@@ -165,28 +168,123 @@ def test_a_neighbour_that_leaves_is_named(nodes: list[Node]) -> None:
 def test_a_new_epoch_closes_the_connections_of_the_old_one(nodes: list[Node]) -> None:
     form(nodes)
     first = nodes[0].ring.sent_bytes
-    nodes[0].ring.send(Ping(1, 1))
+    nodes[0].ring.send(Drop(1, 1))
     nodes[1].expect(Received)
     for i in (1, 0, 2):
         nodes[i].ring.link(link_of(nodes, i, 2))
     ups = set()
     for node in nodes:
         event = node.events.get(timeout=15)
-        while isinstance(event, LinkLost):  # of epoch 1, seen before the node's own new link
-            assert event.epoch == 1
+        # Of epoch 1, seen before the node's own new link.
+        while isinstance(event, LinkLost | Received):
+            assert (event.epoch if isinstance(event, LinkLost) else event.frame.epoch) == 1  # type: ignore[union-attr]
             event = node.events.get(timeout=15)
         ups.add(event)
     assert ups == {LinkUp(2)}
-    nodes[0].ring.send(Ping(2, 2))
-    assert nodes[1].expect(Received).frame == Ping(2, 2)
+    nodes[0].ring.send(Drop(2, 2))
+    assert nodes[1].expect(Received).frame == Drop(2, 2)
     assert nodes[0].ring.sent_bytes > first
+
+
+@pytest.fixture
+def hops(nodes: list[Node]) -> Iterator[list[Hop]]:
+    """A relay behind each node: what it sends to the next one passes there."""
+    made = [Hop(nodes[(i + 1) % 3].ring.port) for i in range(3)]
+    yield made
+    for hop in made:
+        hop.close()
+
+
+def form_over(nodes: list[Node], hops: list[Hop]) -> None:
+    for i, node in enumerate(nodes):
+        link = link_of(nodes, i)
+        assert link.next is not None
+        there = msgspec.structs.replace(link.next, port=hops[i].port)
+        node.ring.link(msgspec.structs.replace(link, next=there))
+    for node in nodes:
+        assert node.expect(LinkUp) == LinkUp(1)
+
+
+def test_neighbours_that_have_nothing_to_say_are_not_given_up(nodes: list[Node]) -> None:
+    form(nodes)
+    time.sleep(SILENCE * 1.5)  # longer than anybody may be silent
+    assert all(node.events.empty() for node in nodes)
+    nodes[0].ring.send(Drop(1, 1))
+    assert nodes[1].expect(Received).frame == Drop(1, 1)
+
+
+@pytest.mark.parametrize("silent", [0, 1, 2])
+def test_a_silent_stage_is_named_all_the_way_around(
+    nodes: list[Node], hops: list[Hop], silent: int
+) -> None:
+    form_over(nodes, hops)
+    device = nodes[silent].member.identity.device_id
+    behind, further = nodes[(silent + 1) % 3], nodes[(silent + 2) % 3]
+    hops[silent].partition()
+    began = time.monotonic()
+    lost = behind.expect(LinkLost)
+    assert (lost.stage, lost.device) == (silent, device)
+    assert device in lost.error.message
+    for node in (further, nodes[silent]):
+        fault = node.expect(Received).frame
+        assert isinstance(fault, Fault)
+        assert (fault.stage, fault.device, fault.slot) == (silent, device, -1)
+    assert time.monotonic() - began <= SILENCE
+    assert further.ring.blame == (silent, device)
+    with pytest.raises(ChainBroken, match=device):
+        further.ring.send(Drop(1, 1))
+
+
+def test_a_pause_shorter_than_the_silence_harms_nobody(nodes: list[Node], hops: list[Hop]) -> None:
+    form_over(nodes, hops)
+    hops[1].partition()
+    sent = [Drop(1, i) for i in range(3)]
+    for frame in sent:
+        nodes[1].ring.send(frame)
+    time.sleep(SILENCE / 2)
+    hops[1].heal()
+    assert [nodes[2].expect(Received).frame for _ in sent] == sent
+    assert all(node.events.empty() for node in nodes)
+
+
+def test_who_sends_to_a_stage_that_does_not_read_is_not_held_up_for_long(
+    nodes: list[Node], hops: list[Hop]
+) -> None:
+    """What the network takes in is full; the stage behind notices, and frees the sender."""
+    form_over(nodes, hops)
+    rows = np.zeros((256, 4096), np.float32)
+    step = Step(1, 7, (Segment(0, 1, 0, 256, True),), "f32", 4096)
+    for hop in (hops[0], hops[1]):  # device 1 is frozen
+        hop.partition()
+    began = time.monotonic()
+
+    def fill() -> None:
+        while time.monotonic() - began < 10:
+            nodes[0].ring.send(step, rows)
+
+    with pytest.raises(ChainBroken, match=nodes[1].member.identity.device_id):
+        fill()
+    assert time.monotonic() - began <= SILENCE + 0.5
+
+
+def test_the_head_knows_how_far_each_stage_has_come(nodes: list[Node]) -> None:
+    form(nodes)
+    devices = [node.member.identity.device_id for node in nodes]
+    step = Step(1, 7, (Segment(0, 1, 0, 1, True),), "f32", 4)
+    nodes[1].ring.send(step, np.zeros((1, 4), np.float32))
+    nodes[2].ring.send(Tokens(1, 6, ()))
+    expected = (Passed(devices[1], 7), Passed(devices[2], 6))
+    until = time.monotonic() + 10
+    while nodes[0].ring.progress != expected:
+        assert time.monotonic() < until, nodes[0].ring.progress
+        time.sleep(0.02)
 
 
 def test_leaving_ends_all_threads_and_sending_is_refused_by_name(nodes: list[Node]) -> None:
     form(nodes)
     nodes[0].ring.unlink()
     with pytest.raises(StaleFrame):
-        nodes[0].ring.send(Ping(1, 1))
+        nodes[0].ring.send(Drop(1, 1))
 
 
 def test_alone_there_is_no_network(members: list[TestMember]) -> None:
@@ -302,8 +400,8 @@ def test_a_second_connection_of_the_same_epoch_is_refused(nodes: list[Node]) -> 
     hello = Hello(1, "0", "OV 1", fleet_id, "c", 1, 0, 1, 3, MODEL, 10, "exact")
     with pytest.raises(Exception, match="already"):
         client_hello(connection, hello)
-    nodes[0].ring.send(Ping(1, 5))
-    assert nodes[1].expect(Received).frame == Ping(1, 5)
+    nodes[0].ring.send(Drop(1, 5))
+    assert nodes[1].expect(Received).frame == Drop(1, 5)
 
 
 ME = Self("me", "f", MODEL, 10, "exact", "OpenVINO 2026.4.1 Some CPU")

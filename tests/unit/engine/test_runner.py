@@ -213,7 +213,7 @@ def test_a_ring_of_processes_answers_like_the_whole_model(tmp_path: Path, stages
 def test_an_answer_goes_on_when_a_killed_stage_has_been_replaced(tmp_path: Path) -> None:
     with ring_of(tmp_path, 3, {"step_seconds": 0.01}) as ring:
         ring.link()
-        request_id = ring.begin("question", max_tokens=200)
+        request_id = ring.begin("question", max_tokens=60)
         answer = ring.head.answers[request_id]
         ring.head.wait(lambda: answer.deltas or None)
         ring.runners[1].process.kill()
@@ -222,7 +222,7 @@ def test_an_answer_goes_on_when_a_killed_stage_has_been_replaced(tmp_path: Path)
         late = ring.begin("anyone?", max_tokens=9)
         ring.restart(1)
         ring.link()
-        assert ring.head.answer(request_id).ids == reference(list(b"question"), 200)
+        assert ring.head.answer(request_id).ids == reference(list(b"question"), 60)
         assert answer.text == bytes(answer.ids).decode()
         assert ring.head.answer(late).ids == reference(list(b"anyone?"), 9)
         ring.assert_clean()
@@ -242,6 +242,70 @@ def test_an_answer_that_nobody_goes_on_with_ends_with_a_typed_error_in_time(tmp_
         assert (finished.reason, finished.code) == ("error", "chain_broken")
         assert ring.members[1].identity.device_id in finished.message
         assert finished.remedy
+
+
+def signalled(ring: RunnerRing, index: int, signal_: int) -> None:
+    ring.runners[index].process.send_signal(signal_)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+@pytest.mark.parametrize(("frozen", "busy"), [(2, False), (1, True)])
+def test_a_frozen_stage_is_named_whether_it_owes_an_answer_or_not(
+    tmp_path: Path, frozen: int, busy: bool
+) -> None:
+    with ring_of(tmp_path, 3, {"step_seconds": 0.01}, silence=2.0) as ring:
+        ring.link()
+        device = ring.members[frozen].identity.device_id
+        request_id = ring.begin("question", max_tokens=60) if busy else ""
+        if busy:
+            answer = ring.head.answers[request_id]
+            ring.head.wait(lambda: answer.deltas or None)
+        signalled(ring, frozen, signal.SIGSTOP)
+        stopped = time.monotonic()
+        assert ring.head.expect(pipe.ChainFault, 5).device == device
+        assert time.monotonic() - stopped <= 2.5
+        other = ring.runners[3 - frozen]
+        assert other.expect(pipe.ChainFault, 5).device == device
+        signalled(ring, frozen, signal.SIGCONT)
+        fault = ring.runners[frozen].expect(pipe.ChainFault, 5)
+        assert fault.device == device, "it knows that it stood still"
+        ring.link()
+        if busy:
+            assert ring.head.answer(request_id).ids == reference(list(b"question"), 60)
+        ring.assert_clean()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+def test_a_frozen_head_is_named_by_the_stage_behind_it(tmp_path: Path) -> None:
+    with ring_of(tmp_path, 2, silence=1.5) as ring:
+        ring.link()
+        signalled(ring, 0, signal.SIGSTOP)
+        fault = ring.runners[1].expect(pipe.ChainFault, 5)
+        assert (fault.stage, fault.device) == (0, ring.members[0].identity.device_id)
+        signalled(ring, 0, signal.SIGCONT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+def test_a_short_pause_of_a_process_evicts_nobody(tmp_path: Path) -> None:
+    with ring_of(tmp_path, 3, {"step_seconds": 0.01}, silence=2.0) as ring:
+        ring.link()
+        request_id = ring.begin("question", max_tokens=60)
+        answer = ring.head.answers[request_id]
+        for index in range(3):
+            more = len(answer.ids) + 5
+            ring.head.wait(lambda n=more: len(answer.ids) >= n or None)  # type: ignore[misc]
+            signalled(ring, index, signal.SIGSTOP)
+            time.sleep(0.9)  # the pause is the test
+            signalled(ring, index, signal.SIGCONT)
+        assert ring.head.answer(request_id).ids == reference(list(b"question"), 60)
+        assert not [m for r in ring.runners for m in r.messages if isinstance(m, pipe.ChainFault)]
+
+
+def test_a_step_that_takes_longer_than_silence_may_last_is_no_silence(tmp_path: Path) -> None:
+    with ring_of(tmp_path, 2, {"step_seconds": 2.2}, silence=2.0) as ring:
+        ring.link()
+        request_id = ring.begin("question", max_tokens=1)
+        assert ring.head.answer(request_id).ids == reference(list(b"question"), 1)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")

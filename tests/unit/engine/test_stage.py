@@ -18,10 +18,11 @@ from fleetapp.errors import ChainBroken, Malformed, NoCapacity, PeerTimeout
 from fleetapp.types import SamplingParams
 from fleetapp.wire.frames import (
     Close,
+    Drop,
     Fault,
     Frame,
     Open,
-    Ping,
+    Passed,
     Segment,
     StageTiming,
     Step,
@@ -41,6 +42,8 @@ class Wire:
         self.linked = False
         self.gone = False
         self.sent_bytes = self.received_bytes = 0
+        self.progress: tuple[Passed, ...] = ()
+        self.blame: tuple[int, str] | None = None
 
     def link(self, link: pipe.Link) -> None:
         self.linked = True
@@ -194,7 +197,7 @@ def test_a_frame_of_another_epoch_is_dropped() -> None:
     bench = Bench()
     bench.get(Open(4, 0, 1, GREEDY))
     bench.step(Segment(0, 1, 0, 1, True), epoch=6)
-    bench.get(Ping(4, 1))
+    bench.get(Drop(4, 1))
     assert bench.wire.frames == []
     assert bench.worker.open_slots == 0
 
@@ -223,23 +226,31 @@ def test_when_no_segment_is_left_nothing_but_faults_goes_on() -> None:
     assert len(bench.wire.frames) == 2
 
 
-def test_a_lost_neighbour_is_told_forward_and_to_the_agent() -> None:
+def test_a_lost_neighbour_is_told_to_the_agent_and_the_next_link_can_come_at_once() -> None:
     bench = Bench()
     bench.get(Open(5, 0, 1, GREEDY))
+    bench.step(Segment(0, 1, 0, 3, True))
     error = ChainBroken("Stage 0 (device prev) left the chain: it closed the connection.")
     bench.stage.handle(LinkLost(5, error, 0, "prev"))
-    assert bench.wire.frames[-1] == Fault(5, 0, "prev", "chain_broken", error.message)
     assert bench.sent == [pipe.ChainFault(5, "chain_broken", error.message, 0, "prev")]
     assert bench.worker.open_slots == 0
+    assert bench.executor.free_blocks == bench.executor.info.blocks
     assert not bench.wire.linked
+    bench.link(6)
+    bench.stage.handle(LinkUp(6))
+    assert bench.sent[-1] == pipe.Linked(6)
+    bench.get(Open(6, 0, 2, GREEDY))
+    bench.step(Segment(0, 2, 0, 3, True), epoch=6)
+    assert isinstance(bench.wire.frames[-1], Step)
 
 
-def test_a_fault_of_the_chain_is_passed_on_and_ends_the_epoch() -> None:
+def test_a_fault_of_the_chain_ends_the_epoch() -> None:
     bench = Bench()
     fault = Fault(5, 0, "prev", "runner_failed", "It failed.")
     bench.get(fault)
-    assert bench.wire.frames == [fault]
+    assert bench.wire.frames == [], "the transport has passed it on"
     assert bench.sent == [pipe.ChainFault(5, "runner_failed", "It failed.", 0, "prev")]
+    assert not bench.wire.linked
 
 
 def test_a_fault_of_one_slot_is_only_passed_on() -> None:
@@ -257,7 +268,19 @@ def test_a_next_stage_that_is_gone_is_named_to_the_agent() -> None:
     (fault,) = bench.sent
     assert isinstance(fault, pipe.ChainFault)
     assert (fault.stage, fault.device) == (2, "next")
-    assert not bench.wire.linked
+    assert bench.wire.linked, "the stage before shall not think that this one left"
+    bench.get(Open(5, 1, 1, GREEDY))
+    assert bench.worker.open_slots == 0
+    assert len(bench.sent) == 1
+
+
+def test_who_is_to_blame_is_named_if_it_is_known() -> None:
+    bench = Bench()
+    bench.wire.gone, bench.wire.blame = True, (0, "head")
+    bench.get(Open(5, 0, 1, GREEDY))
+    (fault,) = bench.sent
+    assert isinstance(fault, pipe.ChainFault)
+    assert (fault.stage, fault.device) == (0, "head")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +293,10 @@ def test_what_makes_no_sense_ends_the_epoch_with_a_sentence(frame: Frame) -> Non
     fault = bench.wire.frames[-1]
     assert isinstance(fault, Fault)
     assert (fault.code, fault.slot, fault.device) == (Malformed.code, -1, "me")
-    assert not bench.wire.linked
+    assert bench.worker.open_slots == 0
+    (told,) = bench.sent
+    assert isinstance(told, pipe.ChainFault)
+    assert (told.stage, told.device) == (1, "me")
 
 
 def test_a_slot_named_twice_in_one_step_is_malformed() -> None:
@@ -280,12 +306,6 @@ def test_a_slot_named_twice_in_one_step_is_malformed() -> None:
     fault = bench.wire.frames[-1]
     assert isinstance(fault, Fault)
     assert fault.code == Malformed.code
-
-
-def test_pings_are_passed_on() -> None:
-    bench = Bench(last=True)
-    bench.get(Ping(5, 77))
-    assert bench.wire.frames == [Ping(5, 77)]
 
 
 def test_a_ring_that_cannot_be_formed_is_reported_and_another_can_follow() -> None:

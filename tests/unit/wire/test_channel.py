@@ -149,6 +149,32 @@ def test_a_peer_that_does_not_read_is_cut(ends: Ends) -> None:
         ends.client.send(frames.Ping(0, 0))
 
 
+@pytest.mark.parametrize("part", [0, 5])
+def test_a_peer_that_falls_silent_is_cut_after_a_while_also_within_a_message(
+    ends: Ends, part: int
+) -> None:
+    """``idle`` is long, as where nobody knows whether the peer has anything to say."""
+    ends.server.patience = 0.5
+    ends.client.send(frames.Ping(1, 1))
+    assert ends.server.recv(20, idle=60)[0] == frames.Ping(1, 1)
+    ends.client._sock.sendall(b"\x00" * part)
+    started = time.monotonic()
+    with pytest.raises(PeerTimeout, match=r"sent nothing for 0\.5 s"):
+        ends.server.recv(20, idle=60)
+    assert 0.4 < time.monotonic() - started < 3
+    assert ends.server.closed
+
+
+def test_a_peer_that_takes_nothing_is_cut_after_a_while(ends: Ends) -> None:
+    step, rows = big_step(2048, 4096)
+    ends.client.patience = 0.5
+    started = time.monotonic()
+    with pytest.raises(PeerTimeout, match=r"took nothing for 0\.5 s"):
+        ends.client.send(step, rows, deadline=20)
+    assert time.monotonic() - started < 5
+    assert ends.client.closed
+
+
 def test_a_wrong_payload_harms_nobody(ends: Ends) -> None:
     step, _ = big_step()
     with pytest.raises(Malformed):
