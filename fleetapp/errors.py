@@ -47,6 +47,7 @@
     │   ├── NoHub                   no coordinator reachable
     │   ├── NoCapacity              no plan fits, or the queue is full
     │   ├── ChainBroken             a stage left while this answer was being written
+    │   │   └── StageSilent         it is there, but nothing is heard of it
     │   ├── RunnerFailed            a runner process crashed or hung
     │   ├── NotContributing         a PC does not work for the fleet now
     │   └── AgentNotRunning         this PC's agent is not running
@@ -325,6 +326,10 @@ class RateLimited(FleetUnavailable):
 class ChainBroken(FleetUnavailable):
     code = "chain_broken"
     default_remedy = "Ask again; the fleet repairs itself within seconds."
+
+
+class StageSilent(ChainBroken):
+    code = "stage_silent"
 
 
 class RunnerFailed(FleetUnavailable):

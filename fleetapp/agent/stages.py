@@ -33,7 +33,7 @@ log = logging.getLogger("fleetapp.agent.stages")
 
 LOAD_DEADLINE = 900.0
 """Compiling a large shard for a GPU takes minutes the first time (s)."""
-LINK_DEADLINE = 20.0
+LINK_DEADLINE = 8.0
 REPORT_INTERVAL = 0.1
 """Shortest time between two progress reports of one phase (s)."""
 

@@ -43,6 +43,7 @@ from fleetapp.errors import (
     FleetError,
     FleetUnavailable,
     KeptLost,
+    StageSilent,
     StaleFrame,
     from_code,
 )
@@ -294,7 +295,7 @@ class Head:
             if passed.step < step:
                 stage, device = number, passed.device
                 break
-        error = ChainBroken(
+        error = StageSilent(
             f"Stage {stage} (device {device}) did not answer step {step} within "
             f"{self._step_deadline:g} s."
         )

@@ -44,6 +44,7 @@ from fleetapp.errors import (
     PeerClosed,
     PeerTimeout,
     ProtocolError,
+    StageSilent,
     StaleFrame,
     TrustError,
 )
@@ -232,8 +233,10 @@ class Ring:
             epoch.next.send(frame, body, deadline=self._deadline)
         except (ProtocolError, TrustError) as exc:
             if (fault := epoch.fault) is not None:
-                raise ChainBroken(fault.message) from exc
-            raise ChainBroken(
+                told = StageSilent if fault.code == StageSilent.code else ChainBroken
+                raise told(fault.message) from exc
+            kind = StageSilent if isinstance(exc, PeerTimeout) else ChainBroken
+            raise kind(
                 f"{capital(name_of_next(epoch.link))} cannot be reached: {exc.message}"
             ) from exc
         if isinstance(frame, Step | Tokens):
@@ -461,7 +464,9 @@ class Ring:
                 f"{capital(self._name(link))} stood still for {still[1]:.1f} s: {exc.message}"
             )
             return LinkLost(link.epoch, error, link.stage, self._me.device_id)
-        error = ChainBroken(f"{capital(name_of_previous(link))} left the chain: {exc.message}")
+        # Who fell silent is not to be linked again at once; who left may have come back.
+        kind = StageSilent if isinstance(exc, PeerTimeout) else ChainBroken
+        error = kind(f"{capital(name_of_previous(link))} left the chain: {exc.message}")
         return LinkLost(link.epoch, error, previous_stage(link), before(link).device_id)
 
     def _over(self, epoch: _Epoch, fault: Fault, event: RingEvent) -> None:

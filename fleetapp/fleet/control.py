@@ -163,8 +163,6 @@ class FaultReport(msgspec.Struct, frozen=True, tag="fault_report"):
     device: str = ""
     """Whom the runner blames."""
     runner_died: bool = False
-    silent: bool = False
-    """Nothing is heard of that device's runner, though its connection stands."""
 
 
 class Goodbye(msgspec.Struct, frozen=True, tag="goodbye"):

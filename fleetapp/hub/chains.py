@@ -27,7 +27,8 @@ log = logging.getLogger("fleetapp.hub.chains")
 
 PREPARE_DEADLINE = 3600.0
 """A first download of a large shard over a slow link may take long; stalls end sooner (s)."""
-LINK_DEADLINE = 30.0
+LINK_DEADLINE = 10.0
+"""Forming a ring takes tenths of a second; a process may stand still for five (s)."""
 SETTLE_SECONDS = 0.15
 """After a break: neighbours of a dead runner notice before its own agent has said so (s)."""
 RETRY_MAX = 5.0
@@ -365,11 +366,26 @@ class Chain:
                     spill_blocks=spill,
                 ),
             )
-        await self._until(
-            stages,
-            lambda s: s.status.phase == "linked" and s.status.epoch == self.epoch,
-            LINK_DEADLINE,
-        )
+        try:
+            await self._until(stages, self._linked, LINK_DEADLINE)
+        except FleetError:
+            await self._blame_for_link(stages)
+            raise
+
+    def _linked(self, stage: Stage) -> bool:
+        return stage.status.phase == "linked" and stage.status.epoch == self.epoch
+
+    async def _blame_for_link(self, stages: list[Stage]) -> None:
+        """One that has said nothing at all while its neighbours gave up is the one that is frozen;
+        if all have spoken, those that failed are to blame.
+        """
+        await asyncio.sleep(SETTLE_SECONDS)
+        failed = [s for s in stages if s.status.phase == "failed"]
+        dumb = [s for s in stages if s not in failed and not self._linked(s)]
+        for stage in dumb:
+            stage.fail("it did not answer while the ring was formed")
+        for stage in dumb or failed:
+            self._owner.blame(stage)
 
     async def _until(
         self, stages: list[Stage], done: Callable[[Stage], bool], deadline: float
@@ -382,7 +398,8 @@ class Chain:
                 raise self._fault
             for stage in stages:
                 if stage.status.phase == "failed":
-                    self._owner.blame(stage)
+                    if stage.loaded is None:
+                        self._owner.blame(stage)
                     raise from_code(
                         stage.status.code or ChainBroken.code,
                         f"{stage.candidate.name}: {stage.status.message}",

@@ -29,7 +29,7 @@ WAIT_LIVE: Final = 60.0
 """How long a request waits for a chain that is being repaired (s)."""
 STATS_SECONDS: Final = 2.0
 """How long the head of a chain may take to say what it has counted (s)."""
-RETRYABLE: Final = ("chain_broken", "runner_failed", "unavailable")
+RETRYABLE: Final = ("chain_broken", "stage_silent", "runner_failed", "unavailable")
 PLACES: Final = 32
 """Requests that run in a chain at once; more wait in the queue."""
 RETRY_PAUSE: Final = 0.05

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from fleetapp.errors import FleetError, NoCapacity, NotContributing
+from fleetapp.errors import FleetError, NoCapacity, NotContributing, StageSilent
 from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
@@ -159,7 +159,7 @@ class ModelServer:
 
     def on_fault(self, device_id: DeviceId, fault: FaultReport) -> None:
         """A runner died, or saw its ring break; it may say which PC it blames."""
-        silent = DeviceId(fault.device) if fault.silent and not fault.runner_died else None
+        silent = DeviceId(fault.device) if fault.code == StageSilent.code else None
         for chain in self._chains:
             if silent is not None and silent != device_id and fault.epoch == chain.epoch:
                 chain.on_silent(silent, fault.message)

@@ -166,9 +166,7 @@ class FakeHub:
 
     def falls_silent(self, name: str, *, told_by: str) -> None:
         assignment = next(a.assignment for d, a in reversed(self.assigned) if d == told_by)
-        fault = FaultReport(
-            assignment, self.epoch, "chain_broken", "nothing is heard of it", name, silent=True
-        )
+        fault = FaultReport(assignment, self.epoch, "stage_silent", "nothing is heard of it", name)
         self.server.on_fault(DeviceId(told_by), fault)
 
     async def devices(self, *names: str) -> None:

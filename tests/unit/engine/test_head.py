@@ -184,7 +184,7 @@ def test_silence_beyond_the_step_deadline_breaks_the_chain() -> None:
     chain.now += 0.2
     chain.head.pump()
     (fault,) = faults(chain)
-    assert fault.code == "chain_broken"
+    assert fault.code == "stage_silent"
     assert "20 s" in fault.message
 
 
