@@ -213,8 +213,7 @@ class Guest:
                     await self._news.wait()
             except TimeoutError:
                 give_back_at = None
-                if self._work is not None and not self.decision.contribute:
-                    await self._work.give_back(self.decision.sentence)
+                await self._give_back()
                 continue
             self._news.clear()
             decision = self.decision
@@ -222,8 +221,21 @@ class Guest:
                 give_back_at = None
             elif lending:
                 give_back_at = loop.time() + self._settings().release_after
-            await self._act(decision, was_lending=lending)
+            try:
+                await self._act(decision, was_lending=lending)
+            except Exception:
+                # The next change must find somebody who acts on it.
+                log.exception("acting on '%s' failed", decision.reason)
+            self._monitor.settled()
             lending = decision.contribute
+
+    async def _give_back(self) -> None:
+        if self._work is None or self.decision.contribute:
+            return
+        try:
+            await self._work.give_back(self.decision.sentence)
+        except Exception:
+            log.exception("giving memory back failed")
 
     async def _act(self, decision: Decision, *, was_lending: bool) -> None:
         work = self._work
@@ -241,7 +253,6 @@ class Guest:
                 await work.stop_loading(decision.sentence)
             if self._asleep:
                 await work.rest("This PC goes to sleep.")
-        self._monitor.settled()
 
 
 def device_setting(device: str) -> str:

@@ -251,7 +251,7 @@ def control_command(quick: bool, as_json: bool) -> None:
 def yield_command(
     model: str, precision: Precision, device: str, quick: bool, as_json: bool
 ) -> None:
-    """The user comes back while the PC computes: how soon does it stop, and free its memory?"""
+    """Two PCs, one core each; a user comes back. How soon does that PC stop, and free memory?"""
     effort = guest.QUICK if quick else guest.FULL
     _run(
         lambda library, progress: guest.run(

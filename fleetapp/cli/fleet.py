@@ -209,7 +209,7 @@ def nodes(app: App, /, as_json: bool) -> None:
                 n.device_id,
                 n.role,
                 n.state,
-                "yes" if n.contribute else "no",
+                _contributes(n),
                 _memory(n),
                 ", ".join(n.hardware.devices) if n.hardware else "",
                 n.app,
@@ -217,6 +217,12 @@ def nodes(app: App, /, as_json: bool) -> None:
             for n in view.nodes
         ],
     )
+
+
+def _contributes(node: NodeView) -> str:
+    if node.contribute:
+        return "draining" if node.reason == "draining" else "yes"
+    return f"no: {node.reason.replace('_', ' ')}" if node.reason else "no"
 
 
 def _memory(node: NodeView) -> str:

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from fleetapp.contribution.rules import decide
 from fleetapp.contribution.snapshot import Decision, Pause, Snapshot, Standing
-from fleetapp.errors import FleetError
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.platform.sensing import Sensors
@@ -41,14 +40,14 @@ _CPU_LOOKS: Final = 3
 """Others' share of the processor is the mean of so many looks, or a web page would count."""
 _EVERY: Final[dict[str, float]] = {
     "presence": 0.0,
-    "memory": 2.0,
+    "memory_free": 2.0,
     "full_screen": 2.0,
     "power": 4.0,
     "usage": 4.0,
     "heat": 8.0,
     "metered": 15.0,
     "programs": 10.0,
-    "disk": 15.0,
+    "disk_free": 15.0,
 }
 """Seconds between two looks at each."""
 
@@ -105,6 +104,7 @@ class Monitor:
         self._wall = wall
         self._sensors: Sensors | None = None
         self._readings = _Readings()
+        self._broken: set[str] = set()
         self._loads: deque[float] = deque(maxlen=_CPU_LOOKS)
         self._slept = 0.0
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "sensors")
@@ -218,38 +218,41 @@ class Monitor:
         """In the sensors' thread."""
         found: dict[str, Any] = {}
         for name in due:
-            match name:
-                case "presence":
-                    presence = sensors.presence()
-                    found |= {"idle": presence.idle, "locked": presence.locked}
-                case "power":
-                    power = sensors.power()
-                    found |= {"on_ac": power.on_ac, "battery": power.battery}
-                    found["battery_saver"] = power.saver
-                case "usage":
-                    usage = sensors.usage()
-                    found["memory_own"] = usage.own_memory
-                    found["others_cpu"] = usage.others_cpu
-                case "heat":
-                    heat = sensors.heat()
-                    found |= {"temperature": heat.celsius, "throttled": heat.throttled}
-                case "memory":
-                    found["memory_free"] = self._platform.memory_free()
-                case "disk":
-                    found["disk_free"] = self._disk()
-                case "full_screen":
-                    found["full_screen"] = sensors.full_screen()
-                case "metered":
-                    found["metered"] = sensors.metered()
-                case _:
-                    found["programs"] = sensors.programs()
+            try:
+                found |= self._read_one(sensors, name)
+                self._broken.discard(name)
+            except Exception:
+                # A driver's whim must not end the watch over all the others.
+                if name not in self._broken:
+                    log.exception(
+                        "the sensor %s is broken; what it told last goes on to count", name
+                    )
+                self._broken.add(name)
         return found
 
-    def _disk(self) -> int | None:
-        try:
-            return self._platform.disk_free(self._paths.home)
-        except FleetError:
-            return None
+    def _read_one(self, sensors: Sensors, name: str) -> dict[str, Any]:
+        """Fields of the snapshot."""
+        if name == "presence":
+            presence = sensors.presence()
+            return {"idle": presence.idle, "locked": presence.locked}
+        if name == "power":
+            power = sensors.power()
+            levels = {"on_ac": power.on_ac, "battery": power.battery}
+            return {**levels, "battery_saver": power.saver}
+        if name == "usage":
+            usage = sensors.usage()
+            return {"memory_own": usage.own_memory, "others_cpu": usage.others_cpu}
+        if name == "heat":
+            heat = sensors.heat()
+            return {"temperature": heat.celsius, "throttled": heat.throttled}
+        single: dict[str, Callable[[], object]] = {
+            "memory_free": self._platform.memory_free,
+            "disk_free": lambda: self._platform.disk_free(self._paths.home),
+            "full_screen": sensors.full_screen,
+            "metered": sensors.metered,
+            "programs": sensors.programs,
+        }
+        return {name: single[name]()}
 
     def _snapshot(self) -> Snapshot:
         around, wall = self._around, self._wall()
@@ -299,6 +302,6 @@ class Monitor:
                 self._woken(seconds)
             self.look_again()
 
-        with contextlib.suppress(RuntimeError, TimeoutError):
+        with contextlib.suppress(RuntimeError, TimeoutError, concurrent.futures.CancelledError):
             work = asyncio.run_coroutine_threadsafe(prepare() if going else after(), loop)
             work.result(SUSPEND_DEADLINE + 0.5)

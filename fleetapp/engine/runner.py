@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from fleetapp.engine.prompts import Prepared, Prompts, TextHost
 from fleetapp.engine.ring import Ring, Security
 from fleetapp.engine.stage import Stage
 from fleetapp.engine.text import as_fleet_error
-from fleetapp.engine.transport import RingEvent
+from fleetapp.engine.transport import Received, RingEvent
 from fleetapp.engine.verify import read_manifest, verify_files
 from fleetapp.engine.vocabulary import read_vocabulary
 from fleetapp.engine.worker import Grammars, Worker
@@ -163,6 +164,8 @@ class Runner:
         self._loader = loader
         self._die = die
         self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._leaving: deque[pipe.Unlink] = deque()
+        """Told to leave the ring, not yet taken up; filled by the reader of the agent's pipe."""
 
     def run(self) -> int:
         """Serve until the agent closes the pipe; returns only if loading failed."""
@@ -182,6 +185,8 @@ class Runner:
         """Also the watchdog: it ends the process even while the main thread is in native code."""
         try:
             while (message := self._read()) is not None:
+                if isinstance(message, pipe.Unlink):
+                    self._leaving.append(message)
                 self._inbox.put(message)
         except (FleetError, OSError) as exc:
             log.critical("the agent's pipe broke: %s", exc)
@@ -286,6 +291,10 @@ class Runner:
                 busy = node.pump()
 
     def _handle(self, node: Node, event: Event) -> None:
+        if isinstance(event, pipe.Unlink):
+            self._leaving.popleft()
+        elif self._leaving and isinstance(event, Received) and isinstance(node, Stage):
+            return  # it waits before the word to leave, and nobody will want what it would compute
         if not isinstance(event, pipe.Renew):
             node.handle(event)
             return

@@ -160,6 +160,19 @@ async def test_a_pc_that_does_not_contribute_takes_leave_too(tmp_path: Path) -> 
     await pc.guest.stop()
 
 
+async def test_what_fails_once_is_done_the_next_time(pc: PC) -> None:
+    async def broken(reason: str) -> None:
+        raise OSError("a pipe broke")
+
+    whole, pc.work.leave = pc.work.leave, broken  # type: ignore[method-assign]
+    await pc.guest.pause("1h", finish_first=False)
+    await pc.guest.resume()
+    await pc.work.until(lambda done: "tell" in done)
+    pc.work.leave = whole  # type: ignore[method-assign]
+    await pc.guest.pause("1h", finish_first=False)
+    await pc.work.until(lambda done: "leave" in done)
+
+
 async def test_people_see_every_change(pc: PC) -> None:
     before = pc.shown
     await pc.guest.pause("1h", finish_first=False)

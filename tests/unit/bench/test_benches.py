@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetapp.bench import pipeline, prefill, prefix, speculation, users
+from fleetapp.bench import guest, pipeline, prefill, prefix, speculation, users
 from fleetapp.bench.speculation import At
 from fleetapp.engine.genai_child import CONTINUOUS_BATCHING, LLM_PIPELINE
 from tests.support.sample_model import MODEL
@@ -76,3 +76,13 @@ def test_speculation_changes_no_token() -> None:
     assert set(checks) == {"worst_cell_ratio", "full_vs_naive_100ms", "tokens_equal"}
     assert checks["tokens_equal"].holds
     assert len(report.rows) == 2 * 2 + 2
+
+
+def test_a_guest_yields() -> None:
+    effort = guest.Effort(rounds=1, users=(1,), release_after=1)
+    report = guest.run(library(), MODEL, effort=effort)
+    checks = {c.name: c for c in report.checks}
+    assert tuple(checks) == guest.PROMISED
+    assert checks["steps_after_activity"].holds
+    assert 1.0 <= checks["memory_released_s"].value <= 1 + guest.MARGIN_SECONDS
+    assert report.rows[0]["noticed ms"] <= 600

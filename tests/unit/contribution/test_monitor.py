@@ -137,6 +137,19 @@ async def test_a_sensor_that_hangs_holds_up_nobody(
     await watched.monitor.close()
 
 
+async def test_a_broken_sensor_does_not_end_the_watch(tmp_path: Path) -> None:
+    class Broken(FakeSensors):
+        def heat(self) -> Heat:
+            raise OSError("the driver has gone")
+
+    watched = Watched(tmp_path, Broken(idle=900.0))
+    await watched.monitor.open()
+    assert (await watched.after(10.0)).contribute
+    watched.sensors.idle = 0.0
+    assert (await watched.after(10.0)).reason == "user_active"
+    await watched.monitor.close()
+
+
 async def test_the_loop_notices_the_user_within_a_second(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     await watched.monitor.open()

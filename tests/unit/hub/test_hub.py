@@ -171,6 +171,24 @@ async def test_a_heartbeat_keeps_alive_and_carries_consent(home: TestHub) -> Non
     home.hub.unlisten(watched)
 
 
+async def test_people_see_why_a_pc_does_not_contribute(home: TestHub) -> None:
+    line = Line(home, home.enrol("anna"))
+    watched = home.hub.listen()
+    beats = [
+        Heartbeat(1, 5, 5, contribute=False, reason="on_battery"),
+        Heartbeat(2, 5, 5, contribute=False, reason="user_active"),
+        Heartbeat(3, 5, 5, contribute=True, reason="draining", draining=True),
+    ]
+    for beat in beats:
+        watched.clear()
+        home.hub.received(line.session, beat)
+        assert watched.is_set(), beat
+        node = next(n for n in home.hub.view().nodes if n.name == "anna")
+        assert (node.contribute, node.reason) == (beat.contribute, beat.reason)
+        assert line.session.draining is beat.draining
+    home.hub.unlisten(watched)
+
+
 @pytest.mark.parametrize(
     ("remote", "hosts", "reachable"),
     [
