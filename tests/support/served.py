@@ -144,7 +144,7 @@ class Served:
             return json.loads(response.read())
 
     def wait_live(self, stages: int, deadline: float = 60.0) -> dict[str, Any]:
-        """Until the chain serves with that many stages."""
+        """Until the chain serves on that many PCs."""
         end = time.monotonic() + deadline
         chain: dict[str, Any] = {}
         while time.monotonic() < end:
@@ -152,7 +152,8 @@ class Served:
                 chain = self.local("fleet")["chains"][0]
             except (OSError, LookupError, ValueError):
                 chain = {}
-            if chain.get("state") == "live" and len(chain["assignments"]) == stages:
+            devices = {a["device_id"] for a in chain.get("assignments", ())}
+            if chain.get("state") == "live" and len(devices) == stages:
                 return chain
             time.sleep(0.1)
         raise AssertionError(f"not live with {stages} stages: {chain}\n{self.output}")
