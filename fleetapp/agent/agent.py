@@ -22,6 +22,7 @@ from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
+from fleetapp.agent.wake import WakeWatch
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
@@ -51,6 +52,7 @@ from fleetapp.types import (
     JoinCodeView,
     LocalStatus,
     Precision,
+    SearchView,
 )
 
 log = logging.getLogger("fleetapp.agent")
@@ -94,6 +96,7 @@ class Agent:
         self._trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
+        self._wake: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
         self._waiting_for = ""
@@ -111,10 +114,13 @@ class Agent:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
+        self._wake = asyncio.create_task(WakeWatch(self._woke).run())
         await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
+        if self._wake is not None:
+            self._wake.cancel()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -195,6 +201,11 @@ class Agent:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(fleet.link.kick)
 
+    def _woke(self) -> None:
+        self._discovery.refresh()
+        if self._fleet is not None:
+            self._fleet.link.woke()
+
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return self._event_loop
@@ -248,6 +259,16 @@ class Agent:
         if not self._settings.contribute:
             return "ready", "Connected; this PC does not contribute."
         return "ready", "Connected; waiting for work."
+
+    async def search(self) -> SearchView:
+        """What the search on the local network finds, and why not more."""
+        found = self._discovery.found()
+        why = await asyncio.to_thread(self._discovery.diagnose)
+        return SearchView(
+            peers=len(found),
+            coordinators=sum(p.role == "coordinator" for p in found),
+            why=why,
+        )
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""

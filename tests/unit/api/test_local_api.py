@@ -41,6 +41,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     ("method", "path", "body", "asked"),
     [
         ("GET", "status", None, ("status",)),
+        ("GET", "search", None, ("search",)),
         ("POST", "contribute", {"on": True}, ("contribute", True)),
         ("POST", "quit", None, ("quit",)),
         ("POST", "fleet/create", {"name": "Büro"}, ("create", "Büro")),
