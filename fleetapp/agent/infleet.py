@@ -20,7 +20,7 @@ from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key,
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
-from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
+from fleetapp.errors import FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -38,7 +38,7 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.keys import hardware_id, verify
+from fleetapp.fleet.keys import hardware_id
 from fleetapp.fleet.membership import Member
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
@@ -413,15 +413,8 @@ class InFleet:
 
     def _verify(self, assign: Assign) -> None:
         for signed in (assign.manifest, assign.draft):
-            if signed is None:
-                continue
-            member = self.trust.require(signed.signer)
-            if "coordinator" not in member.roles:
-                raise BadSignature(
-                    f"{member.name} signed the shard, but only a coordinator may.",
-                    remedy="Ask the admin; nothing was loaded.",
-                )
-            verify(signed.payload, signed.signature, signed.signer, member.public_key)
+            if signed is not None:
+                self.trust.verify(signed, "coordinator")
 
     # ------------------------------------------------------------------ certificate
 
