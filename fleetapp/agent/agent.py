@@ -294,6 +294,7 @@ class Agent:
                 await asyncio.to_thread(self._fleet_store.remove)
                 await asyncio.to_thread(forget_hub, self._pc)
                 raise
+            self._hub().audit.write("local", "fleet_created", name=name)
             return await self.admin.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:

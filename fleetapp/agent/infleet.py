@@ -8,18 +8,17 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import structs
-
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key, split_address
+from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
+from fleetapp.agent.whereabouts import Whereabouts
 from fleetapp.errors import FleetError, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
@@ -59,8 +58,6 @@ log = logging.getLogger("fleetapp.agent.infleet")
 
 RELEASE_AFTER = 10.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
-MAX_ADDRESSES = 8
-"""Of the coordinator that are remembered, newest first."""
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
@@ -141,6 +138,14 @@ class InFleet:
         self._changed = changed
         self._control: Bound | None = None
         self.trust = enrolment.trust()
+        self.where = Whereabouts(
+            device=pc.identity.device_id,
+            info=enrolment.info,
+            store=pc.fleet_store,
+            trust=self.trust,
+            discovery=pc.discovery,
+            configured=lambda: pc.settings().hub_address,
+        )
         self.link = HubLink(
             credentials=enrolment.credentials,
             trust=self.trust,
@@ -301,52 +306,22 @@ class InFleet:
         """Where the coordinator may be, best first."""
         if self._control is not None:
             return [("127.0.0.1", self._control.port)]
-        found: list[Address] = []
-        configured = self.pc.settings().hub_address
-        if configured:
-            found.append(split_address(configured))
-        for peer in self.pc.discovery.found():
-            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id):
-                found += [(address, peer.port) for address in peer.addresses]
-        found += [split_address(a) for a in self.enrolment.info.hub_addresses]
-        return list(dict.fromkeys(found))
+        return self.where.coordinator()
 
     def _strangers(self) -> list[Address]:
-        """Where news of another coordinator may be."""
-        known = {m.device_id for m in self.trust.coordinators()} | {self.pc.identity.device_id}
-        found = [
-            (address, peer.port)
-            for peer in self.pc.discovery.found()
-            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id)
-            and peer.device_id not in known
-            for address in peer.addresses
-        ]  # fmt: skip
-        if not self.connected and self.hub is None:
-            configured = self.pc.settings().hub_address
-            given = (configured, *self.enrolment.info.hub_addresses)
-            found += [split_address(a) for a in given if a]
-        return found
+        return self.where.strangers(lost=not self.connected and self.hub is None)
 
     async def _found_newer(self, signed: Signed, address: Address) -> None:
-        where = f"{bracket(address[0])}:{address[1]}"
         if self.hub is None:
-            self._remember_hub((where, *self.enrolment.info.hub_addresses))
+            self.where.remember([f"{bracket(address[0])}:{address[1]}"])
         await self._update_membership(signed)
         self.link.kick()
-
-    def _remember_hub(self, addresses: tuple[str, ...]) -> None:
-        short = tuple(dict.fromkeys(addresses))[:MAX_ADDRESSES]
-        info = structs.replace(self.enrolment.info, hub_addresses=short)
-        self.enrolment = replace(self.enrolment, info=info)
-        self.pc.fleet_store.save_info(info)
 
     def keep_list(self, signed: Signed, hub: DeviceId, addresses: tuple[str, ...]) -> None:
         """Keep a list that names another coordinator, and where that is."""
         self.trust.update(signed)
         self._keep_membership(signed)
-        info = structs.replace(self.enrolment.info, hub_device=hub)
-        self.enrolment = replace(self.enrolment, info=info)
-        self._remember_hub((*addresses, *info.hub_addresses))
+        self.where.remember(addresses, hub)
 
     def _hello(self) -> MemberHello:
         pc, settings = self.pc, self.pc.settings()
@@ -444,7 +419,7 @@ class InFleet:
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
             if isinstance(message, MembershipUpdate) and message.hub_addresses:
-                self._remember_hub((*message.hub_addresses, *self.enrolment.info.hub_addresses))
+                self.where.remember(message.hub_addresses)
             await self._update_membership(message.membership)
         elif isinstance(message, Handover):
             self.on_office(message.bundle)

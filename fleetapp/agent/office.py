@@ -144,7 +144,7 @@ class Office:
             pc = self._pc()
             try:
                 bundle = read_bundle(raw)
-                actor = fleet.enrolment.info.hub_device
+                actor = fleet.where.info.hub_device
                 signed = await asyncio.to_thread(take_over, pc, _as_now(fleet), bundle, actor=actor)
             except FleetError as exc:
                 log.warning("the coordinator's office was offered and not taken: %s", exc)
@@ -195,4 +195,9 @@ def _as_now(fleet: InFleet) -> Enrolment:
     membership, signed = fleet.trust.membership, fleet.trust.signed
     assert membership is not None
     assert signed is not None
-    return dataclasses.replace(fleet.enrolment, membership=membership, signed_membership=signed)
+    return dataclasses.replace(
+        fleet.enrolment,
+        info=fleet.where.info,
+        membership=membership,
+        signed_membership=signed,
+    )

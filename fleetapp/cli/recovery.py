@@ -138,7 +138,8 @@ def _read(file: Path) -> str:
 def _write_new(file: Path, data: bytes) -> None:
     """Never over another file, and readable by its user only."""
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(file, flags, 0o600)
         with os.fdopen(handle, "wb") as out:
             out.write(data)
     except OSError as exc:

@@ -51,6 +51,8 @@ class Registry:
 
     def attach(self, session: Session) -> Session | None:
         """Register a session; the one it replaces is returned for the caller to close."""
+        if self._looked is None:
+            self._looked = session.last_heard
         old = self._sessions.get(session.device_id)
         self._sessions[session.device_id] = session
         return old

@@ -115,6 +115,11 @@ def test_a_fresh_pc_takes_over_and_a_stolen_coordinator_is_out(
 ) -> None:
     hub, anna, _ = fleet
     first = hub.code(uses=5)
+    hub.stop()
+    state = json.loads((hub.home / "hub" / "state.json").read_text("utf-8"))
+    state["wanted"] = [{"model_id": "tiny", "precision": "exact"}]
+    (hub.home / "hub" / "state.json").write_text(json.dumps(state), "utf-8")
+    hub.start()
     file = hub.post("fleet/recovery/export", passphrase=PASSPHRASE)["file"]
     hub.kill()
     with (
@@ -134,6 +139,10 @@ def test_a_fresh_pc_takes_over_and_a_stolen_coordinator_is_out(
 
         fresh.post("fleet/recovery/use", file=file, passphrase=PASSPHRASE, revoke_old=True)
         fresh.until(lambda a: online(a, "fresh", "anna", "ben"))
+        chain = fresh.get("fleet")["chains"][0]
+        assert (chain["model"], chain["precision"]) == ("tiny", "exact"), "what was wanted still is"
+        fresh.post("contribute", on=True)
+        fresh.until(lambda a: "tiny" in a.get("fleet")["chains"][0]["reason"])
         late.post("fleet/join", code=first)
         assert fresh.members()["late"] == "online"
         hub.start()
