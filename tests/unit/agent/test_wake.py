@@ -60,13 +60,14 @@ async def test_it_calls_once_for_each_sleep() -> None:
 async def test_after_waking_a_dead_connection_is_made_anew_and_a_live_one_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hublink, "AFTER_WAKING", 1.5)
+    monkeypatch.setattr(hublink, "HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr(hublink, "AFTER_WAKING", 0.7)
     async with ControlServer(tmp_path) as server, Relay(server.port) as relay:
         anna = server.home.enrol("anna")
         async with Linked(server, anna, relay.port, server.port) as linked:
             await linked.until_connected()
             linked.link.woke()
-            await asyncio.sleep(2.0)
+            await asyncio.sleep(1.0)
             assert [on for on, _ in linked.said] == [True], "it still answers: nothing happens"
             relay.freeze()
             linked.link.woke()
@@ -79,12 +80,13 @@ async def test_a_jump_of_the_wall_clock_evicts_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
+    monkeypatch.setattr(hublink, "HEARTBEAT_SECONDS", 0.1)
     async with ControlServer(tmp_path) as server:
         anna = server.home.enrol("anna")
         async with Linked(server, anna) as linked:
             await linked.until_connected()
             for jump in (10 * 365 * 86_400, -10 * 365 * 86_400):
                 monkeypatch.setattr(time, "time", lambda jump=jump: now + jump)
-                await asyncio.sleep(1.2)
+                await asyncio.sleep(0.7)  # a sweep and some heartbeats
                 assert server.online() == {"anna"}
                 assert [on for on, _ in linked.said] == [True]
