@@ -24,6 +24,7 @@ from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     Assign,
+    EarlierList,
     FromHub,
     Handover,
     Heartbeat,
@@ -38,7 +39,7 @@ from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.keys import hardware_id
-from fleetapp.fleet.membership import Member
+from fleetapp.fleet.membership import Member, begins_a_term
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.clones import CloneWatch
@@ -173,6 +174,8 @@ class InFleet:
             strangers=self._strangers,
             found=self._found_newer,
         )
+        self._earlier: Signed | None = None
+        """Of the term before, for a coordinator that took over with an older one."""
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
         self.stages = StageHost(
@@ -432,14 +435,24 @@ class InFleet:
             await self.stages.release(message.assignment)
 
     async def _update_membership(self, signed: Signed) -> None:
+        before = self.trust.signed
         if self.trust.update(signed):
             self._keep_membership(signed)
+            if before is not None and begins_a_term(self.trust.open(before), self.trust.epoch):
+                self._earlier = before
+                if self.connected:
+                    await self._tell_earlier()
             if not self.acts_in_its_role:
                 self.on_role()
         if not self.trust.allows(self.pc.identity.spki):
             await self.stages.release_all()
         self.trust.require(self.pc.identity.spki)
         await self.stages.leave_strangers()
+
+    async def _tell_earlier(self) -> None:
+        if self._earlier is not None:
+            await self.link.send(EarlierList(self._earlier))
+            self._earlier = None
 
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)
@@ -453,6 +466,7 @@ class InFleet:
                 self._release = None
             # The hub deals anew after every connection; what was held for the old one goes.
             await self.stages.release_all()
+            await self._tell_earlier()
         else:
             self._connected.clear()
             if self._release is None:

@@ -145,7 +145,7 @@ def test_a_member_takes_over_with_the_recovery_file(shared: Fleet) -> None:
 def test_a_fresh_pc_takes_over_and_a_stolen_coordinator_is_out(
     fleet: Fleet, tmp_path: Path
 ) -> None:
-    hub, anna, _ = fleet
+    hub, anna, ben = fleet
     first = hub.code(uses=5)
     hub.stop()
     state = json.loads((hub.home / "hub" / "state.json").read_text("utf-8"))
@@ -153,6 +153,8 @@ def test_a_fresh_pc_takes_over_and_a_stolen_coordinator_is_out(
     (hub.home / "hub" / "state.json").write_text(json.dumps(state), "utf-8")
     hub.start()
     file = hub.post("fleet/recovery/export", passphrase=PASSPHRASE)["file"]
+    hub.until_member_is("anna", "online")
+    hub.post("fleet/revoke", device_id=ben.get("status")["device_id"])
     hub.kill()
     with (
         AgentProcess(tmp_path / "fresh", "fresh") as fresh,
@@ -170,7 +172,9 @@ def test_a_fresh_pc_takes_over_and_a_stolen_coordinator_is_out(
         late.post("fleet/leave")
 
         fresh.post("fleet/recovery/use", file=file, passphrase=PASSPHRASE, revoke_old=True)
-        fresh.until(lambda a: online(a, "fresh", "anna", "ben"))
+        fresh.until(lambda a: online(a, "fresh", "anna"))
+        # The file is older than that; anna has brought the news.
+        fresh.until_member_is("ben", "revoked")
         chain = fresh.get("fleet")["chains"][0]
         assert (chain["model"], chain["precision"]) == ("tiny", "exact"), "what was wanted still is"
         fresh.post("contribute", on=True)
