@@ -99,6 +99,7 @@ class Agent:
         self._wake: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
+        self._restarting = False
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
         self.office = Office(
@@ -119,8 +120,10 @@ class Agent:
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
-        if self._wake is not None:
-            self._wake.cancel()
+        for task in (self._wake, self._becoming):
+            if task is not None:
+                task.cancel()
+        self.office.stop()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -175,17 +178,25 @@ class Agent:
             FleetError: the work's; it is as before. Or the entering's; the status says so too.
         """
         fleet, self._fleet = self._fleet, None
-        if fleet is not None:
-            await fleet.stop(reason)
+        self._restarting = fleet is not None
+        self._changed()
         try:
-            await asyncio.to_thread(between)
-        finally:
+            if fleet is not None:
+                await fleet.stop(reason)
             try:
-                await self._enter()
-            except FleetError as exc:
-                self._trouble = exc
-                self._changed()
-                raise
+                await asyncio.to_thread(between)
+            finally:
+                await self._enter_or_say()
+        finally:
+            self._restarting = False
+
+    async def _enter_or_say(self) -> None:
+        try:
+            await self._enter()
+        except FleetError as exc:
+            self._trouble = exc
+            self._changed()
+            raise
 
     def _name(self) -> str:
         if self._settings.node_name:
@@ -241,6 +252,8 @@ class Agent:
         fleet = self._fleet
         if self._trouble is not None:
             return "attention", str(self._trouble)
+        if self._restarting:
+            return "connecting", "This PC is changing its role in the fleet."
         if fleet is None:
             return "not_joined", self._waiting_for or "This PC belongs to no fleet yet."
         if not fleet.connected:

@@ -117,12 +117,16 @@ class Office:
             session = hub.registry.get(DeviceId(device_id))
             bundle = await asyncio.to_thread(self._bundle, hub)
             hub.audit.write("local", "coordinator_offered", device=device_id)
-            answer = await hub.succession.give(device_id, msgspec.json.encode(bundle))
+            fleet = self._current()
+            assert fleet is not None, "a hub has one"
+            try:
+                answer = await hub.succession.give(device_id, msgspec.json.encode(bundle))
+            except FleetError:
+                self.changed(fleet)  # if it has the office in spite of what it says
+                raise
             port, hosts = answer.control_port, session.hosts if session is not None else ()
             addresses = tuple(f"{bracket(h)}:{port}" for h in hosts) if port else ()
             hub.audit.write("local", "coordinator_moved", device=device_id)
-            fleet = self._current()
-            assert fleet is not None, "only this method and the lock's other holders end it"
             fleet.keep_list(answer.membership, DeviceId(device_id), addresses)
             await hub.succession.announce(answer.membership, addresses)
             await self._restart(MOVING, lambda: forget_hub(self._pc()))
@@ -163,6 +167,11 @@ class Office:
             pc = self._pc()
             # An authority that is no longer needed is one that can be stolen.
             await self._restart(MOVING, (lambda: forget_hub(pc)) if fleet.hub else (lambda: None))
+
+    def stop(self) -> None:
+        """Begin nothing more: the agent ends."""
+        for task in self._tasks:
+            task.cancel()
 
     def _spawn(self, coroutine: Awaitable[None]) -> None:
         task = asyncio.ensure_future(coroutine)
