@@ -289,6 +289,17 @@ class LocalStatus(msgspec.Struct, frozen=True):
     contribution: ContributionView = ContributionView()
 
 
+class SearchView(msgspec.Struct, frozen=True):
+    """What the search on the local network finds (``GET /local/v1/search``)."""
+
+    peers: int
+    """Other PCs that announce themselves, of any fleet."""
+    coordinators: int
+    """Of them."""
+    why: tuple[str, ...] = ()
+    """Why it finds less than it should, and what to do; empty if all seems well."""
+
+
 class JoinCodeView(msgspec.Struct, frozen=True):
     """A code as the admin's list shows it; the secret itself is shown once, at creation."""
 

@@ -23,6 +23,7 @@ from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
+from fleetapp.agent.wake import WakeWatch
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
@@ -53,6 +54,7 @@ from fleetapp.types import (
     JoinCodeView,
     LocalStatus,
     Precision,
+    SearchView,
 )
 
 log = logging.getLogger("fleetapp.agent")
@@ -98,8 +100,10 @@ class Agent:
         self._trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
+        self._wake: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
+        self._restarting = False
         self._waiting_for = ""
         self._listeners: set[asyncio.Event] = set()
         self.office = Office(
@@ -116,10 +120,15 @@ class Agent:
         self._discovery.on_change(self._discovered)
         await self._guest.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
+        self._wake = asyncio.create_task(WakeWatch(self._woke).run())
         await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
+        for task in (self._wake, self._becoming):
+            if task is not None:
+                task.cancel()
+        self.office.stop()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -175,17 +184,25 @@ class Agent:
             FleetError: the work's; it is as before. Or the entering's; the status says so too.
         """
         fleet, self._fleet = self._fleet, None
-        if fleet is not None:
-            await fleet.stop(reason)
+        self._restarting = fleet is not None
+        self._changed()
         try:
-            await asyncio.to_thread(between)
-        finally:
+            if fleet is not None:
+                await fleet.stop(reason)
             try:
-                await self._enter()
-            except FleetError as exc:
-                self._trouble = exc
-                self._changed()
-                raise
+                await asyncio.to_thread(between)
+            finally:
+                await self._enter_or_say()
+        finally:
+            self._restarting = False
+
+    async def _enter_or_say(self) -> None:
+        try:
+            await self._enter()
+        except FleetError as exc:
+            self._trouble = exc
+            self._changed()
+            raise
 
     def _name(self) -> str:
         if self._settings.node_name:
@@ -200,6 +217,11 @@ class Agent:
         if fleet is not None and not fleet.connected:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(fleet.link.kick)
+
+    def _woke(self) -> None:
+        self._discovery.refresh()
+        if self._fleet is not None:
+            self._fleet.link.woke()
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -237,6 +259,8 @@ class Agent:
         fleet = self._fleet
         if self._trouble is not None:
             return "attention", str(self._trouble)
+        if self._restarting:
+            return "connecting", "This PC is changing its role in the fleet."
         if fleet is None:
             return "not_joined", self._waiting_for or "This PC belongs to no fleet yet."
         if not fleet.connected:
@@ -256,6 +280,16 @@ class Agent:
         if views:
             return "preparing", f"{views[0].phase.capitalize()} {views[0].model}."
         return "ready", "Connected; waiting for work."
+
+    async def search(self) -> SearchView:
+        """What the search on the local network finds, and why not more."""
+        found = self._discovery.found()
+        why = await asyncio.to_thread(self._discovery.diagnose)
+        return SearchView(
+            peers=len(found),
+            coordinators=sum(p.role == "coordinator" for p in found),
+            why=why,
+        )
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""
@@ -281,6 +315,7 @@ class Agent:
                 await asyncio.to_thread(self._fleet_store.remove)
                 await asyncio.to_thread(forget_hub, self._pc)
                 raise
+            self._hub().audit.write("local", "fleet_created", name=name)
             return await self.admin.make_code(CODE_HOURS, CODE_USES, approve=False)
 
     def _make_fleet(self, name: str) -> None:

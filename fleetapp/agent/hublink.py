@@ -48,6 +48,8 @@ WELCOME_DEADLINE = 5.0
 SEND_DEADLINE = 10.0
 SILENCE = 15.0
 """The hub answers each heartbeat's ping; longer silence ends the connection (s)."""
+AFTER_WAKING = 3.0
+"""A hub that lives answers a heartbeat within so long (s)."""
 GOODBYE_DEADLINE = 1.0
 REST_LIMIT = 30.0
 """A PC that took leave to sleep and is awake so long has not gone to sleep (s)."""
@@ -105,6 +107,7 @@ class HubLink:
         self._awake = asyncio.Event()
         self._awake.set()
         self._calls: set[asyncio.Timeout] = set()
+        self._listening: asyncio.Timeout | None = None
 
     @property
     def address(self) -> str:
@@ -181,6 +184,16 @@ class HubLink:
     def renew(self) -> None:
         """Show the leaf that is on disk now on new connections, and try at once."""
         tls.show_leaf(self._context, self._credentials)
+        self.kick()
+
+    def woke(self) -> None:
+        """This PC has slept: the hub must be heard soon, or the connection is made anew."""
+        scope = self._listening
+        if scope is not None:
+            soon = asyncio.get_running_loop().time() + AFTER_WAKING
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                when = scope.when()
+                scope.reschedule(soon if when is None else min(when, soon))
         self.kick()
 
     async def send(self, message: FromMember) -> None:
@@ -390,7 +403,7 @@ class HubLink:
     async def _receive(self, deadline: float) -> FromHub | None:
         assert self._socket is not None
         while True:
-            async with asyncio.timeout(deadline):
+            async with asyncio.timeout(deadline) as self._listening:
                 raw = await self._socket.receive()
             if raw.type is aiohttp.WSMsgType.TEXT:
                 if not raw.data:

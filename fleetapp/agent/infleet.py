@@ -8,26 +8,26 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
-
-from msgspec import structs
 
 from fleetapp import __version__
 from fleetapp.agent.guest import Guest
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key, split_address
+from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
+from fleetapp.agent.whereabouts import Whereabouts
 from fleetapp.agent.yielding import FleetWork
 from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
     Assign,
+    EarlierList,
     FromHub,
     Handover,
     Heartbeat,
@@ -43,8 +43,8 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.keys import hardware_id, verify
-from fleetapp.fleet.membership import Member
+from fleetapp.fleet.keys import hardware_id
+from fleetapp.fleet.membership import Member, begins_a_term
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.clones import CloneWatch
@@ -64,8 +64,6 @@ log = logging.getLogger("fleetapp.agent.infleet")
 
 RELEASE_AFTER = 60.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
-MAX_ADDRESSES = 8
-"""Of the coordinator that are remembered, newest first."""
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
@@ -147,6 +145,14 @@ class InFleet:
         self._changed = changed
         self._control: Bound | None = None
         self.trust = enrolment.trust()
+        self.where = Whereabouts(
+            device=pc.identity.device_id,
+            info=enrolment.info,
+            store=pc.fleet_store,
+            trust=self.trust,
+            discovery=pc.discovery,
+            configured=lambda: pc.settings().hub_address,
+        )
         self.link = HubLink(
             credentials=enrolment.credentials,
             trust=self.trust,
@@ -174,6 +180,8 @@ class InFleet:
             strangers=self._strangers,
             found=self._found_newer,
         )
+        self._earlier: Signed | None = None
+        """Of the term before, for a coordinator that took over with an older one."""
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards, free=self._disk_free)
         self.stages = StageHost(
@@ -320,52 +328,22 @@ class InFleet:
         """Where the coordinator may be, best first."""
         if self._control is not None:
             return [("127.0.0.1", self._control.port)]
-        found: list[Address] = []
-        configured = self.pc.settings().hub_address
-        if configured:
-            found.append(split_address(configured))
-        for peer in self.pc.discovery.found():
-            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id):
-                found += [(address, peer.port) for address in peer.addresses]
-        found += [split_address(a) for a in self.enrolment.info.hub_addresses]
-        return list(dict.fromkeys(found))
+        return self.where.coordinator()
 
     def _strangers(self) -> list[Address]:
-        """Where news of another coordinator may be."""
-        known = {m.device_id for m in self.trust.coordinators()} | {self.pc.identity.device_id}
-        found = [
-            (address, peer.port)
-            for peer in self.pc.discovery.found()
-            if peer.role == "coordinator" and peer.in_fleet(self.fleet_id)
-            and peer.device_id not in known
-            for address in peer.addresses
-        ]  # fmt: skip
-        if not self.connected and self.hub is None:
-            configured = self.pc.settings().hub_address
-            given = (configured, *self.enrolment.info.hub_addresses)
-            found += [split_address(a) for a in given if a]
-        return found
+        return self.where.strangers(lost=not self.connected and self.hub is None)
 
     async def _found_newer(self, signed: Signed, address: Address) -> None:
-        where = f"{bracket(address[0])}:{address[1]}"
         if self.hub is None:
-            self._remember_hub((where, *self.enrolment.info.hub_addresses))
+            self.where.remember([f"{bracket(address[0])}:{address[1]}"])
         await self._update_membership(signed)
         self.link.kick()
-
-    def _remember_hub(self, addresses: tuple[str, ...]) -> None:
-        short = tuple(dict.fromkeys(addresses))[:MAX_ADDRESSES]
-        info = structs.replace(self.enrolment.info, hub_addresses=short)
-        self.enrolment = replace(self.enrolment, info=info)
-        self.pc.fleet_store.save_info(info)
 
     def keep_list(self, signed: Signed, hub: DeviceId, addresses: tuple[str, ...]) -> None:
         """Keep a list that names another coordinator, and where that is."""
         self.trust.update(signed)
         self._keep_membership(signed)
-        info = structs.replace(self.enrolment.info, hub_device=hub)
-        self.enrolment = replace(self.enrolment, info=info)
-        self._remember_hub((*addresses, *info.hub_addresses))
+        self.where.remember(addresses, hub)
 
     def _hello(self) -> MemberHello:
         pc = self.pc
@@ -437,15 +415,8 @@ class InFleet:
 
     def _verify(self, assign: Assign) -> None:
         for signed in (assign.manifest, assign.draft):
-            if signed is None:
-                continue
-            member = self.trust.require(signed.signer)
-            if "coordinator" not in member.roles:
-                raise BadSignature(
-                    f"{member.name} signed the shard, but only a coordinator may.",
-                    remedy="Ask the admin; nothing was loaded.",
-                )
-            verify(signed.payload, signed.signature, signed.signer, member.public_key)
+            if signed is not None:
+                self.trust.verify(signed, "coordinator")
 
     # ------------------------------------------------------------------ certificate
 
@@ -475,7 +446,7 @@ class InFleet:
     async def _on_message(self, message: FromHub) -> None:
         if isinstance(message, Welcome | MembershipUpdate):
             if isinstance(message, MembershipUpdate) and message.hub_addresses:
-                self._remember_hub((*message.hub_addresses, *self.enrolment.info.hub_addresses))
+                self.where.remember(message.hub_addresses)
             if message.membership is not None:
                 await self._update_membership(message.membership)
         elif isinstance(message, MembershipDelta):
@@ -495,8 +466,13 @@ class InFleet:
             self._heads.hear(message)
 
     async def _update_membership(self, signed: Signed) -> None:
+        before = self.trust.signed
         if self.trust.update(signed):
             self._keep_membership(signed)
+            if before is not None and begins_a_term(self.trust.open(before), self.trust.epoch):
+                self._earlier = before
+                if self.connected:
+                    await self._tell_earlier()
             if not self.acts_in_its_role:
                 self.on_role()
         if not self.trust.allows(self.pc.identity.spki):
@@ -512,6 +488,11 @@ class InFleet:
             self._wants_whole_lists = True
             raise
 
+    async def _tell_earlier(self) -> None:
+        if self._earlier is not None:
+            await self.link.send(EarlierList(self._earlier))
+            self._earlier = None
+
     def _keep_membership(self, signed: Signed) -> None:
         self.pc.fleet_store.save_membership(signed)
 
@@ -524,6 +505,7 @@ class InFleet:
                 self._release = None
             # What is loaded the hello has named, for the hub to use or to release.
             await self.stages.release_unready()
+            await self._tell_earlier()
         else:
             self._connected.clear()
             await self._heads.drop()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 import aiohttp
@@ -186,6 +188,8 @@ class HubAddress:
     device: DeviceId
     authority: bytes
     fleet: FleetId
+    ahead: float = 0.0
+    """Seconds by which this PC's clock is ahead of the hub's, as far as the hub says the time."""
 
     @property
     def base(self) -> str:
@@ -209,10 +213,13 @@ async def authority_at(
     """
     url = f"https://{bracket(address[0])}:{address[1]}/join/authority"
     async with session.get(url, ssl=tls.join_client_context()) as response:
+        ahead = _ahead(response.headers.get("Date", ""))
         reply = _decode(await read_reply(response), AuthorityReply)
     pem = reply.authority.encode()
     authority = certificates.check_authority(pem, spki_prefix)
-    return HubAddress(address, DeviceId(reply.hub_device), pem, certificates.fleet_of(authority))
+    return HubAddress(
+        address, DeviceId(reply.hub_device), pem, certificates.fleet_of(authority), ahead
+    )
 
 
 async def membership_from(
@@ -278,7 +285,25 @@ async def post(
             return _decode(await read_reply(response), kind)
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
         cause = getattr(exc, "certificate_error", None) or exc.os_error
-        raise tls.explain_tls_error(cause, hub.where) from exc
+        raise _about_clocks(tls.explain_tls_error(cause, hub.where), hub.ahead) from exc
+
+
+def _ahead(date: str) -> float:
+    try:
+        return time.time() - parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+def _about_clocks(error: FleetError, ahead: float) -> FleetError:
+    """Name the difference of the clocks where it may be the reason; else the error as it is."""
+    if not isinstance(error, NotAMember) or abs(ahead) < certificates.CLOCK_SLACK.total_seconds():
+        return error
+    way = f"{abs(ahead) / 86_400:.0f} days {'ahead of' if ahead > 0 else 'behind'}"
+    return NotAMember(
+        f"{error.message} This PC's clock is {way} the coordinator's.",
+        remedy="Set date and time of this PC (or of the coordinator, if that is the wrong one).",
+    )
 
 
 def _check(hub: HubAddress, answer: JoinReply) -> Joined:

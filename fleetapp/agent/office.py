@@ -117,12 +117,16 @@ class Office:
             session = hub.registry.get(DeviceId(device_id))
             bundle = await asyncio.to_thread(self._bundle, hub)
             hub.audit.write("local", "coordinator_offered", device=device_id)
-            answer = await hub.succession.give(device_id, msgspec.json.encode(bundle))
+            fleet = self._current()
+            assert fleet is not None, "a hub has one"
+            try:
+                answer = await hub.succession.give(device_id, msgspec.json.encode(bundle))
+            except FleetError:
+                self.changed(fleet)  # if it has the office in spite of what it says
+                raise
             port, hosts = answer.control_port, session.hosts if session is not None else ()
             addresses = tuple(f"{bracket(h)}:{port}" for h in hosts) if port else ()
             hub.audit.write("local", "coordinator_moved", device=device_id)
-            fleet = self._current()
-            assert fleet is not None, "only this method and the lock's other holders end it"
             fleet.keep_list(answer.membership, DeviceId(device_id), addresses)
             await hub.succession.announce(answer.membership, addresses)
             await self._restart(MOVING, lambda: forget_hub(self._pc()))
@@ -144,7 +148,7 @@ class Office:
             pc = self._pc()
             try:
                 bundle = read_bundle(raw)
-                actor = fleet.enrolment.info.hub_device
+                actor = fleet.where.info.hub_device
                 signed = await asyncio.to_thread(take_over, pc, _as_now(fleet), bundle, actor=actor)
             except FleetError as exc:
                 log.warning("the coordinator's office was offered and not taken: %s", exc)
@@ -163,6 +167,11 @@ class Office:
             pc = self._pc()
             # An authority that is no longer needed is one that can be stolen.
             await self._restart(MOVING, (lambda: forget_hub(pc)) if fleet.hub else (lambda: None))
+
+    def stop(self) -> None:
+        """Begin nothing more: the agent ends."""
+        for task in self._tasks:
+            task.cancel()
 
     def _spawn(self, coroutine: Awaitable[None]) -> None:
         task = asyncio.ensure_future(coroutine)
@@ -195,4 +204,9 @@ def _as_now(fleet: InFleet) -> Enrolment:
     membership, signed = fleet.trust.membership, fleet.trust.signed
     assert membership is not None
     assert signed is not None
-    return dataclasses.replace(fleet.enrolment, membership=membership, signed_membership=signed)
+    return dataclasses.replace(
+        fleet.enrolment,
+        info=fleet.where.info,
+        membership=membership,
+        signed_membership=signed,
+    )

@@ -133,7 +133,7 @@ def _state(bundle: Bundle, base: Membership) -> HubState:
     except msgspec.MsgspecError:
         # the fleet is worth more than what was wanted of it
         state = HubState(fleet_id=base.fleet_id, name=base.fleet_name, created=bundle.made)
-    return msgspec.structs.replace(state, epoch=state.epoch + EPOCH_LEAP)
+    return msgspec.structs.replace(state, epoch=state.epoch + EPOCH_LEAP, caught_up=base.epoch)
 
 
 def _enrol(

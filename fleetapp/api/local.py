@@ -18,7 +18,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.admin import Admin
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision
+from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
 
 COMMENT_EVERY = 15.0
 
@@ -32,6 +32,10 @@ class LocalAgent(Protocol):
 
     async def status(self) -> LocalStatus:
         """This PC now."""
+        ...
+
+    async def search(self) -> SearchView:
+        """What the search on the local network finds, and why not more."""
         ...
 
     def events(self) -> AsyncIterator[LocalStatus]:
@@ -179,6 +183,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
     routes: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "status", local.status),
         ("GET", "events", local.events),
+        ("GET", "search", local.search),
         ("POST", "contribute", local.contribute),
         ("POST", "lend", local.lend),
         ("POST", "pause", local.pause),
@@ -209,6 +214,9 @@ class _Local:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         return await _stream(request, self._agent.events())
+
+    async def search(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.search())
 
     async def contribute(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Contribute)

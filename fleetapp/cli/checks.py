@@ -20,17 +20,19 @@ from typing import Literal
 
 import msgspec
 
-from fleetapp.cli.agent_cmds import local_status
+from fleetapp.cli.agent_cmds import as_type, local_status
 from fleetapp.cli.client import agent_client, find_agent
 from fleetapp.cli.output import size
 from fleetapp.engine import probe
 from fleetapp.errors import AgentNotRunning, FleetError
+from fleetapp.fleet import multicast
 from fleetapp.fleet.enrolment import FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.models.manifest import decode_model
 from fleetapp.platform import current
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings, SettingsStore
+from fleetapp.types import SearchView
 
 RELEASED = datetime(2026, 11, 1, tzinfo=UTC)
 """Moved with each release. A clock before it is wrong: certificates would look not yet valid."""
@@ -177,7 +179,11 @@ def settings(subject: Subject) -> Finding:
 
 
 def discovery(subject: Subject) -> Finding:
-    """Can multicast DNS be used? Joins the group on each interface, sends nothing."""
+    """Can multicast DNS be used? The agent knows best; without one, the group is joined on each
+    interface, and nothing sent.
+    """
+    if (asked := _searched(subject)) is not None:
+        return asked
     wanted = subject.settings.interfaces() if subject.settings else None
     if wanted is None:
         wanted = tuple(a.address for a in current().addresses() if a.version == 4)
@@ -189,7 +195,24 @@ def discovery(subject: Subject) -> Finding:
     skipped = "".join(f" Not on {a}: {why}." for a, why in failed)
     if not works:
         return Finding("Discovery", "warn", f"No mDNS.{skipped}", remedy)
+    kinds = {a.address: a.kind for a in current().addresses(loopback=True)}
+    if limited := multicast.by_kind(frozenset(kinds[a] for a in works if a in kinds)):
+        return Finding("Discovery", "warn", f"{limited[0]}{skipped}", f"{limited[1]} {remedy}")
     return Finding("Discovery", "ok", f"mDNS is possible on {', '.join(works)}.{skipped}")
+
+
+def _searched(subject: Subject) -> Finding | None:
+    """What the running agent's search has found; None if no agent runs."""
+    try:
+        with agent_client(subject.paths.home) as client:
+            found = as_type(client.request("GET", "/local/v1/search"), SearchView)
+    except FleetError:
+        return None
+    seen = f"mDNS finds {found.peers} other PCs, {found.coordinators} of them coordinators."
+    if not found.why:
+        return Finding("Discovery", "ok", seen)
+    cause, *advice = found.why
+    return Finding("Discovery", "warn", f"{seen} {cause}", " ".join(advice))
 
 
 def _join_group(address: str) -> str:

@@ -64,9 +64,8 @@ def export(app: App, /, file: Path, passphrase_file: Path | None) -> None:
 def use(app: App, /, file: Path, passphrase_file: Path | None, revoke_old: bool, yes: bool) -> None:
     """Make this PC the coordinator of the file's fleet.
 
-    On a member, whoever was revoked since the file was made stays out. On another PC the list of
-    members is that of the file: who joined later has to join again, and who was revoked later has
-    to be revoked again.
+    Better on a member, which knows who was admitted and revoked since the file was made. On another
+    PC the list of members is that of the file until members connect, which bring newer ones.
     """
     text = _load(file)
     if not yes:
@@ -138,7 +137,8 @@ def _read(file: Path) -> str:
 def _write_new(file: Path, data: bytes) -> None:
     """Never over another file, and readable by its user only."""
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(file, flags, 0o600)
         with os.fdopen(handle, "wb") as out:
             out.write(data)
     except OSError as exc:

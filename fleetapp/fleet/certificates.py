@@ -19,8 +19,9 @@ from fleetapp.types import DeviceId, FleetId
 
 LEAF_DAYS = 30
 AUTHORITY_DAYS = 20 * 365
-CLOCK_SLACK = dt.timedelta(hours=1)
-"""How far a member's clock may be behind the coordinator's without refusing a new leaf."""
+CLOCK_SLACK = dt.timedelta(hours=26)
+"""How far a member's clock may be behind the coordinator's without refusing a new leaf: a day, as
+when somebody has set the wrong date, or the wrong zone. Ahead it may be by half a leaf's life."""
 DOMAIN = "fleet.internal"
 
 
@@ -190,5 +191,5 @@ def check_leaf(pem: bytes, authority: x509.Certificate, spki_expected: str) -> x
 
 def renew_at(leaf: x509.Certificate) -> float:
     """Wall-clock seconds since 1970 of its half-life, when a new one should be asked for."""
-    start, end = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    return (start + (end - start) / 2).timestamp()
+    issued, end = leaf.not_valid_before_utc + CLOCK_SLACK, leaf.not_valid_after_utc
+    return (issued + (end - issued) / 2).timestamp()

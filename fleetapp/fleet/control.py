@@ -188,6 +188,14 @@ class HandedOver(msgspec.Struct, frozen=True, tag="handed_over"):
     """Where it listens; 0 if that is not fixed."""
 
 
+class EarlierList(msgspec.Struct, frozen=True, tag="earlier_list"):
+    """The list that this PC had before the present coordinator took over; it may know of
+    revocations that the recovery file was too old for.
+    """
+
+    membership: Signed
+
+
 class HandoverRefused(msgspec.Struct, frozen=True, tag="handover_refused"):
     """This PC could not take the office, and is a member as before."""
 
@@ -205,6 +213,7 @@ FromMember = (
     | Goodbye
     | HandedOver
     | HandoverRefused
+    | EarlierList
 )
 
 

@@ -183,6 +183,11 @@ def next_term(epoch: int, draw: int) -> int:
     return (epoch // TERM + 1) * TERM + draw
 
 
+def begins_a_term(before: Membership, epoch: int) -> bool:
+    """Whether a list of ``epoch`` comes from another coordinator than ``before``."""
+    return epoch // TERM > before.epoch // TERM
+
+
 def hand_over(membership: Membership, to: Member, epoch: int, *, revoke_old: bool) -> Membership:
     """Make ``to`` the only coordinator, in a list of a later ``epoch``.
 
@@ -207,6 +212,28 @@ def hand_over(membership: Membership, to: Member, epoch: int, *, revoke_old: boo
     return msgspec.structs.replace(
         membership, epoch=epoch, members={**members, to.device_id: new_office}
     )
+
+
+def catch_up(membership: Membership, earlier: Membership) -> Membership:
+    """Take over from a list of an earlier term what a recovery file was too old to know.
+
+    Who was shut out there is shut out, who was no admin there is none, and who is not listed yet is
+    taken in as it was there, but coordinates nothing. Nothing is ever given to who is listed.
+    """
+    members = dict(membership.members)
+    for device, there in earlier.members.items():
+        here = members.get(device)
+        if here is None:
+            roles = _sorted(tuple(r for r in there.roles if r != "coordinator"))
+            members[device] = msgspec.structs.replace(there, roles=roles)
+        elif "coordinator" not in here.roles:
+            if there.state == "revoked":
+                members[device] = msgspec.structs.replace(here, state="revoked", roles=("member",))
+            elif not {"admin", "coordinator"} & set(there.roles):
+                members[device] = msgspec.structs.replace(here, roles=("member",))
+    if members == membership.members:
+        return membership
+    return msgspec.structs.replace(membership, epoch=membership.epoch + 1, members=members)
 
 
 def rename(membership: Membership, device: str, name: str) -> Membership:

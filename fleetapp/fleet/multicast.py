@@ -79,7 +79,7 @@ _MANUAL = "Give the coordinator's address by hand (setting hub_address, or --hub
 
 
 def diagnose(now: Situation) -> tuple[str, ...]:
-    """Sentences from the most to the least certain, the remedy last; empty if all is well."""
+    """Sentences from the most to the least certain, then what to do; empty if all is well."""
     if not now.started:
         return ("The search on the local network is not running.", _MANUAL)
     said = [f"The address {a} cannot be used for the search: {r}." for a, r in now.skipped.items()]
@@ -87,15 +87,41 @@ def diagnose(now: Situation) -> tuple[str, ...]:
         said.append(f"The search on the local network does not work: {now.failure}.")
     elif not now.interfaces:
         said.append("This PC is connected to no network on which it could search.")
-    elif now.kinds and now.kinds <= {"tunnel"}:
-        said.append("This PC is connected through a VPN only, and VPNs do not carry the search.")
-    elif now.kinds and now.kinds <= {"link_local"}:
-        said.append("This PC has only a self-assigned address: the network gave it none.")
+    elif limited := by_kind(now.kinds):
+        said += limited
     elif now.announced and not now.heard_itself and now.searching > _PATIENCE:
-        said.append("A firewall on this PC seems to block multicast DNS (UDP port 5353).")
+        said += [
+            "A firewall on this PC seems to block multicast DNS (UDP port 5353).",
+            "Allow fleetapp in the firewall, for UDP port 5353 in both directions.",
+        ]
     elif not now.peers and now.searching > _PATIENCE:
         said.append(
             "Nobody else answers: no other PC runs fleetapp here, or the network keeps multicast "
             "back (guest or isolated Wi-Fi, or another subnet)."
         )
+        said.append(
+            "Connect both PCs to the same network, or ask who runs it to switch client isolation "
+            "off for them."
+        )
     return (*said, _MANUAL) if said else ()
+
+
+def by_kind(kinds: frozenset[Kind]) -> list[str]:
+    """What can be said from the kinds of a PC's addresses alone, and what to do about it."""
+    real = kinds - {"loopback"}
+    if real and real <= {"tunnel"}:
+        return [
+            "This PC is connected through a VPN only, and VPNs do not carry the search.",
+            "Connect it to the office's network as well.",
+        ]
+    if real and real <= {"link_local"}:
+        return [
+            "This PC has only a self-assigned address: the network gave it none.",
+            "Check cable or Wi-Fi; two PCs on one cable work all the same.",
+        ]
+    if real and real <= {"bridge", "tunnel", "link_local"}:
+        return [
+            "This PC has only virtual networks (containers, virtual machines, VPNs).",
+            "Connect it to the office's network.",
+        ]
+    return []

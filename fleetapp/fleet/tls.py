@@ -150,17 +150,18 @@ def explain_tls_error(exc: BaseException, peer: str) -> FleetError:
 
 def _explain_verification(exc: ssl.SSLCertVerificationError, peer: str) -> FleetError:
     code = getattr(exc, "verify_code", 0)
+    inside = peer.replace("The ", "the ", 1) if peer.startswith("The ") else peer
     if code in (_NOT_YET_VALID, _EXPIRED):
         when = "has expired" if code == _EXPIRED else "is not valid yet"
-        return NotAMember(f"The certificate of {peer} {when}.", remedy=_CLOCK)
+        return NotAMember(f"The certificate of {inside} {when}.", remedy=_CLOCK)
     if code == _HOSTNAME:
         return NotAMember(
-            f"The PC that answered is not {peer}, but another one.",
+            f"The PC that answered is not {inside}, but another one.",
             remedy="Check the address, or let it be found anew.",
         )
     if code in _OTHER_ISSUER:
         return WrongFleet(f"{peer} belongs to another fleet.")
-    return ProtocolError(f"The certificate of {peer} is refused: {exc.verify_message}.")
+    return ProtocolError(f"The certificate of {inside} is refused: {exc.verify_message}.")
 
 
 _WRONG_FLEET_ALERTS = ("ALERT_UNKNOWN_CA", "ALERT_BAD_CERTIFICATE", "ALERT_DECRYPT_ERROR")

@@ -98,9 +98,13 @@ class TrustList:
         """Hex SPKI hash of the fleet's authority."""
         return keys.spki_hash(self._authority)
 
+    def open(self, signed: Signed) -> Membership:
+        """A list of this fleet, newer or not; raises as :meth:`update` does for one that is not."""
+        return verify_membership(signed, self._authority)
+
     def is_newer(self, signed: Signed) -> bool:
         """Whether a list is genuine and :meth:`update` would take it over; raises as it does."""
-        return verify_membership(signed, self._authority).epoch > self.epoch
+        return self.open(signed).epoch > self.epoch
 
     @property
     def fingerprint(self) -> str:

@@ -138,7 +138,8 @@ class AuditLog:
         self._path.rename(self._path.with_stem(f"{self._path.stem}-{first:010d}"))
 
     def _append(self, line: bytes) -> None:
-        handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        handle = os.open(self._path, flags, 0o600)
         with os.fdopen(handle, "r+b", buffering=0) as out:
             size = out.seek(0, os.SEEK_END)
             if size:

@@ -25,9 +25,11 @@ def decide(hub: Hub, decision: Decision, device_id: str, actor: str = "local") -
 
     Raises:
         NotFound: nobody with that id waits (approve, decline), or is listed (all others).
+        NotAMember, UserError: this hub does not coordinate any more, or is about to hand over.
         BadRequest: the coordinator would be shut out.
         StorageError: it could not be kept; the fleet is as before.
     """
+    hub.succession.require_office()  # before anything is taken off a list
     if decision == "approve":
         hub.gate.approve(device_id, actor)
     elif decision == "decline":

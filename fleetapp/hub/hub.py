@@ -19,6 +19,7 @@ from fleetapp.errors import FleetError, NoCapacity, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
+    EarlierList,
     FaultReport,
     FromHead,
     FromHub,
@@ -37,7 +38,7 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import Member, Membership, add, remove, sign_membership
 from fleetapp.fleet.trust import TrustList
-from fleetapp.hub import drafts
+from fleetapp.hub import catchup, drafts
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.broadcast import MembershipPush
 from fleetapp.hub.clones import CloneWatch
@@ -238,6 +239,8 @@ class Hub:
         elif beat is not None:
             for server in self._servers.values():
                 server.on_sent(session.device_id, beat.sent_bytes)
+        elif isinstance(message, EarlierList):
+            catchup.catch_up(message, self._trust, self.state, self.change_membership, self.audit)
         elif isinstance(message, HandedOver | HandoverRefused):
             self.succession.answered(session.device_id, message)
         elif isinstance(message, Goodbye):

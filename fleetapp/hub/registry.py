@@ -12,6 +12,9 @@ from typing import Literal
 from fleetapp.fleet.control import GONE_AFTER, SUSPECT_AFTER, FromHub, Heartbeat, MemberHello
 from fleetapp.types import DeviceId
 
+LATE = 3.0
+"""Between two looks for silent ones; more than that, and this process did not run (s)."""
+
 Liveness = Literal["online", "suspected", "gone"]
 
 
@@ -50,9 +53,12 @@ class Registry:
 
     def __init__(self) -> None:
         self._sessions: dict[DeviceId, Session] = {}
+        self._looked: float | None = None
 
     def attach(self, session: Session) -> Session | None:
         """Register a session; the one it replaces is returned for the caller to close."""
+        if self._looked is None:
+            self._looked = session.last_heard
         old = self._sessions.get(session.device_id)
         self._sessions[session.device_id] = session
         return old
@@ -86,5 +92,13 @@ class Registry:
         return changed
 
     def silent(self, now: float) -> tuple[Session, ...]:
-        """Sessions to be ended because nothing was heard for too long."""
+        """Sessions to be ended because nothing was heard for too long.
+
+        Asked twice a second. If this hub itself has slept or was stopped in between, nobody else
+        is to blame: all get time to be heard again.
+        """
+        looked, self._looked = self._looked, now
+        if looked is not None and now - looked > LATE:
+            for session in self._sessions.values():
+                session.last_heard = max(session.last_heard, now - SUSPECT_AFTER)
         return tuple(s for s in self._sessions.values() if s.liveness(now) == "gone")

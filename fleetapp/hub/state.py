@@ -45,6 +45,10 @@ class HubState(msgspec.Struct, frozen=True):
     created: float
     epoch: int = 0
     """Highest chain epoch ever given out; it only rises."""
+    caught_up: int | None = None
+    """Epoch of the newest membership list of an earlier term that has been taken account of, since
+    a recovery file made this PC the coordinator; None if it has founded the fleet.
+    """
     wanted: tuple[Wanted, ...] = ()
     pending: tuple[Pending, ...] = ()
     declined: tuple[Declined, ...] = ()

@@ -127,12 +127,17 @@ def nearest_first(others: Iterable[str], own: Iterable[Address]) -> tuple[str, .
     """Addresses of another PC in the order in which to try them from this one.
 
     What lies in the network of one of our own interfaces comes first (in the order of ``own``),
-    then everything else, self-assigned addresses and others' loopback last.
+    then everything else, self-assigned addresses and others' loopback, and last what is our own
+    address too: every PC with Docker has the same one on docker0, and would find itself there.
     """
+    own = tuple(own)
+    mine = {a.address for a in own if a.kind != "loopback"}
     networks = [ipaddress.ip_network(f"{a.address}/{a.prefix}", strict=False) for a in own]
 
     def rank_of(text: str) -> tuple[int, int]:
         ip = ipaddress.ip_address(text.partition("%")[0])
+        if str(ip) in mine:
+            return (len(networks) + 1, 0)
         near = next((i for i, n in enumerate(networks) if ip in n), len(networks))
         return (near, 2 if ip.is_loopback else int(ip.is_link_local))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from fleetapp.fleet.identity import Identity
+from fleetapp.platform.paths import Paths
 from tests.support.agents import AgentProcess
 
 
@@ -33,7 +35,5 @@ def test_a_copied_state_folder_becomes_a_member_of_its_own(tmp_path: Path) -> No
             assert first in view["warnings"][0]
             said = [e["action"] for e in hub.get("fleet/audit?last=9")]
             assert said[-2:] == ["copy_turned_away", "copy_renamed"]
-            copy.stop()
-            copy.start()
-            copy.until(lambda c: c.get("status")["state"] == "ready")
-            assert copy.get("status")["device_id"] == second["device_id"], "for good"
+        kept = Identity.load_or_create(Paths(tmp_path / "copy"))
+        assert kept.device_id == second["device_id"], "for good"

@@ -30,6 +30,7 @@ from fleetapp.types import (
     LocalStatus,
     NodeView,
     Precision,
+    SearchView,
 )
 from fleetapp.wire.frames import StageTiming
 
@@ -64,6 +65,7 @@ class FakeAgent:
         self.asked: list[tuple[Any, ...]] = []
         self.refuse: FleetError | None = None
         self.listeners = 0
+        self.found = SearchView(3, 1)
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
         self.state = LocalStatus(
@@ -87,6 +89,10 @@ class FakeAgent:
     async def status(self) -> LocalStatus:
         self._note("status")
         return self.state
+
+    async def search(self) -> SearchView:
+        self._note("search")
+        return self.found
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         self._note("events")

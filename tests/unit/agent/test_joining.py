@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import socket
+import time
+import types
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,8 +31,8 @@ from fleetapp.fleet.enrolment import FleetStore
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import Membership, add, new_member
 from fleetapp.platform.paths import Paths
-from tests.support.control_server import ControlServer
-from tests.support.fleet import TestFleet
+from tests.support.control_server import ControlServer, Linked
+from tests.support.fleet import TestFleet, TestMember
 
 
 @pytest.fixture
@@ -273,3 +276,44 @@ def test_an_address_in_its_parts(text: str, address: Address) -> None:
 def test_what_is_no_address_says_how_one_looks(text: str) -> None:
     with pytest.raises(BadRequest, match="host:port"):
         split_address(text)
+
+
+@pytest.mark.parametrize(("days", "word"), [(400, "ahead of"), (-400, "behind")])
+async def test_clocks_that_are_far_apart_are_said(
+    server: ControlServer, anna: Identity, days: int, word: str
+) -> None:
+    """The coordinator's certificate is of its own time; the joining PC compares it with its own."""
+    home = server.home
+    elsewhen = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+    home.me.store.save_leaf(home.fleet.authority.issue(home.me.identity.csr(), now=elsewhen))
+    await server.stop()
+    await server.start()
+
+    now = time.time()
+    with pytest.MonkeyPatch.context() as patch:
+        # not the clock that the server reads in this process
+        there = types.SimpleNamespace(time=lambda: now + days * 86_400)
+        patch.setattr("fleetapp.agent.joining.time", there)
+        with pytest.raises(NotAMember) as caught:
+            await ask(anna, home.codes.create(hours=1).code, at(server))
+    assert f"400 days {word} the coordinator's" in caught.value.message
+    assert "Set date and time" in caught.value.remedy
+
+
+@pytest.mark.parametrize("hours", [-25, 25])
+async def test_a_clock_that_is_a_day_wrong_is_no_hindrance(
+    server: ControlServer, anna: Identity, hours: int, tmp_path: Path
+) -> None:
+    """As a PC whose clock is so many hours ahead sees the coordinator's new certificates."""
+    home = server.home
+    then = dt.datetime.now(dt.UTC) - dt.timedelta(hours=hours)
+    issue = home.fleet.authority.issue
+    object.__setattr__(home.hub.gate._authority, "issue", lambda csr: issue(csr, now=then))
+    home.me.store.save_leaf(issue(home.me.identity.csr(), now=then))
+    await server.stop()
+    await server.start()
+    joined = await ask(anna, home.codes.create(hours=1).code, at(server))
+    store = FleetStore(Paths(tmp_path / "ours" / "anna"), anna, home.platform)
+    enrolment = store.save(joined.info, joined.leaf, joined.authority, joined.membership)
+    async with Linked(server, TestMember(anna, store, enrolment)) as linked:
+        await linked.until_connected()

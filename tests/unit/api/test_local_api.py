@@ -41,6 +41,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     ("method", "path", "body", "asked"),
     [
         ("GET", "status", None, ("status",)),
+        ("GET", "search", None, ("search",)),
         ("POST", "contribute", {"on": True}, ("contribute", True)),
         ("POST", "lend", {"device": "GPU", "on": False}, ("lend", "GPU", False)),
         ("POST", "pause", {"length": "1h"}, ("pause", "1h", False)),

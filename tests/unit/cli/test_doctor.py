@@ -11,8 +11,11 @@ from fleetapp.cli import checks
 from fleetapp.engine import probe
 from fleetapp.errors import PeerTimeout
 from fleetapp.fleet.identity import Identity
+from fleetapp.platform.fake import FakePlatform
+from fleetapp.platform.network import Address
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
+from fleetapp.types import SearchView
 from tests.support.cli import Run
 from tests.support.fake_agent import FakeAgent
 from tests.support.fleet import TestFleet
@@ -190,3 +193,26 @@ def test_a_damaged_model_is_named(tmp_path: Path) -> None:
     finding = checks.models(subject(tmp_path))
     assert finding.state == "fail"
     assert "tiny" in finding.detail
+
+
+@pytest.mark.usefixtures("running")
+def test_a_running_agent_says_why_nothing_is_found(run: Run, agent: FakeAgent) -> None:
+    found = {c["name"]: c for c in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert found["Discovery"]["state"] == "ok"
+    assert "3 other PCs, 1 of them" in found["Discovery"]["detail"]
+    agent.found = SearchView(0, 0, ("A firewall blocks it.", "Allow it.", "Or by hand."))
+    found = {c["name"]: c for c in json.loads(run("doctor", "--json")[1])["checks"]}
+    assert found["Discovery"]["state"] == "warn"
+    assert "A firewall blocks it." in found["Discovery"]["detail"]
+    assert found["Discovery"]["remedy"] == "Allow it. Or by hand."
+
+
+def test_without_an_agent_a_vpn_alone_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = (Address("tun0", "127.0.0.1", "tunnel", 24),)
+    monkeypatch.setattr(checks, "current", lambda: FakePlatform(address_list=only))
+    finding = checks.discovery(subject(tmp_path))
+    assert finding.state == "warn"
+    assert "VPN only" in finding.detail
+    assert "--hub" in finding.remedy

@@ -216,3 +216,16 @@ async def test_as_many_nodes_as_the_demo_has_all_see_each_other(count: int) -> N
     finally:
         for node in nodes:
             node.stop()
+
+
+async def test_whatever_the_host_is_called_it_starts_and_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Trap T19: 80 bytes of CJK, a dot, a line break, an emoji. None of it is announced."""
+    odd = "測" * 27 + ".b\n😀"
+    for name in ("gethostname", "getfqdn"):
+        monkeypatch.setattr(f"socket.{name}", lambda *_: odd)
+    with searching() as a, searching() as b:
+        a.announce(ANNA, FLEET, "coordinator", 1, LOOPBACK)
+        assert await sees(b, ANNA)
+        assert "測" not in str(b.found())

@@ -86,6 +86,17 @@ def test_near_addresses_are_tried_first() -> None:
     )
 
 
+def test_an_address_that_both_have_is_tried_last() -> None:
+    own = (
+        Address("eth0", "192.168.1.5", "ordinary", 24),
+        Address("docker0", "172.17.0.1", "bridge", 16),
+    )
+    others = ["172.17.0.1", "127.0.0.1", "10.0.0.3", "192.168.1.9"]
+    assert nearest_first(others, own) == ("192.168.1.9", "10.0.0.3", "127.0.0.1", "172.17.0.1")
+    here = ["172.17.0.1", "192.168.1.5"]
+    assert nearest_first(here, own) == tuple(here), "two agents of one PC have only these"
+
+
 def test_addresses_that_do_not_work_are_skipped_with_a_reason() -> None:
     good, bad = usable(["127.0.0.1", "203.0.113.7", "nonsense", "::1", "127.0.0.1"])
     assert good == ("127.0.0.1",)
@@ -115,6 +126,7 @@ def situation(**changes: object) -> Situation:
         ({"interfaces": (), "kinds": frozenset()}, "no network"),
         ({"kinds": frozenset({"tunnel"})}, "VPN only"),
         ({"kinds": frozenset({"link_local"})}, "self-assigned"),
+        ({"kinds": frozenset({"bridge", "tunnel"})}, "virtual"),
         ({"heard_itself": False}, "firewall"),
         ({"peers": 0}, "multicast"),
         ({"skipped": {"10.0.0.2": "No such device"}}, "10.0.0.2"),

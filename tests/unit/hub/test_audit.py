@@ -16,6 +16,12 @@ from fleetapp.errors import StorageError
 from fleetapp.hub.audit import AuditLog
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the disk does is not what is tried here."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "audit.jsonl"

@@ -77,8 +77,11 @@ async def test_who_comes_while_the_first_one_lives_is_the_copy(
     assert [e.action for e in home.hub.audit.last(9)] == ["copy_turned_away"]
 
 
-async def test_a_quick_restart_is_no_copy(home: TestHub, anna: TestMember) -> None:
+async def test_a_quick_restart_is_no_copy(
+    home: TestHub, anna: TestMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its predecessor says nothing more, even if its connection still stands."""
+    monkeypatch.setattr(clones, "HOLD_SECONDS", 0.6)
     device = anna.identity.device_id
     Line(home, anna).session.hello = greeting(anna, "before")
     admitted = asyncio.create_task(home.hub.clones.admit(device, greeting(anna, "after")))

@@ -32,8 +32,21 @@ def test_silence_is_suspected_then_gone() -> None:
     registry.attach(one)
     assert one.liveness(102.9) == "online"
     assert one.liveness(105.0) == "suspected", "a stall of five seconds evicts nobody"
-    assert registry.silent(105.0) == ()
+    for now in (102.0, 104.0, 105.0):
+        assert registry.silent(now) == ()
     assert registry.silent(100.0 + GONE_AFTER + 0.1) == (one,)
+
+
+def test_a_hub_that_slept_itself_evicts_nobody_at_once() -> None:
+    registry = Registry()
+    alive, dead = session("a", now=100.0), session("b", now=100.0)
+    for one in (alive, dead):
+        registry.attach(one)  # and then it is stopped, before it has looked even once
+    assert registry.silent(160.0) == (), "what they sent meanwhile is still to be read"
+    registry.heard(alive, None, 160.4)
+    for now in (160.5, 161.0, 162.9):
+        assert registry.silent(now) == ()
+    assert registry.silent(163.5) == (dead,)
 
 
 def test_a_heartbeat_refreshes_and_tells_what_changed() -> None:
