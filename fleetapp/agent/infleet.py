@@ -14,6 +14,8 @@ from typing import Protocol
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
+from fleetapp.agent.limiter import Limiter
+from fleetapp.agent.peers import Peers
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
@@ -77,6 +79,17 @@ class Servers(Protocol):
 
     async def open_control(
         self, hub: Hub, trust: TrustList, credentials: Credentials, host: str, port: int
+    ) -> Bound: ...
+
+    async def open_blobs(
+        self,
+        read: Callable[[str], bytes],
+        trust: TrustList,
+        credentials: Credentials,
+        willing: Callable[[], bool],
+        limiter: Limiter,
+        host: str,
+        port: int,
     ) -> Bound: ...
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound: ...
@@ -150,6 +163,9 @@ class InFleet:
         )
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
+        self._peers = Peers(enrolment.credentials, self.trust, pc.platform.addresses)
+        self._blobs: Bound | None = None
+        self._told_shards: dict[str, str] = {}
         self.stages = StageHost(
             store=self._store,
             source=self.link,
@@ -159,6 +175,8 @@ class InFleet:
             trusted=self.trust.allows,
             report=self._report,
             changed=changed,
+            peers=self._peers,
+            limiter=Limiter(lambda: pc.settings().download_limit_mbit),
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
@@ -197,6 +215,8 @@ class InFleet:
         """Open servers (coordinator), announce, connect."""
         if self.is_coordinator:
             await self._start_hub()
+        else:
+            await self._share()
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
@@ -214,9 +234,31 @@ class InFleet:
         if self._release is not None:
             self._release.cancel()
         await self.stages.release_all()
-        for server in (self.api, self._control):
+        for server in (self.api, self._control, self._blobs):
             if server is not None:
                 await server.close()
+        await self._peers.close()
+
+    async def _share(self) -> None:
+        """Serve shards to other members, if that can be; nothing depends on it."""
+        settings = self.pc.settings()
+        if not settings.share_shards:
+            return
+        try:
+            self._blobs = await self.pc.servers.open_blobs(
+                self._store.read_chunk,
+                self.trust,
+                self.enrolment.credentials,
+                lambda: self.pc.settings().contribute and self.pc.settings().share_shards,
+                Limiter(lambda: self.pc.settings().upload_limit_mbit),
+                self._listen_host(),
+                settings.share_port,
+            )
+        except FleetError as exc:
+            log.warning("shards are not shared: %s", exc.message)
+
+    def _shards(self) -> dict[str, str]:
+        return {name: stage.model_digest for name, stage in self._store.stages().items()}
 
     async def _start_hub(self) -> None:
         pc, settings = self.pc, self.pc.settings()
@@ -284,6 +326,7 @@ class InFleet:
 
     def _hello(self) -> MemberHello:
         pc, settings = self.pc, self.pc.settings()
+        self._told_shards = self._shards()
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -300,15 +343,19 @@ class InFleet:
             contribute=settings.contribute,
             hosts=self._hosts(),
             holds="" if self._wants_whole_lists else self.trust.fingerprint,
+            shards=self._told_shards,
+            shard_port=self._blobs.port if self._blobs is not None else 0,
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
+        told, self._told_shards = self._told_shards, self._shards()
         return Heartbeat(
             seq=seq,
             memory_free=self.pc.platform.memory_free(),
             disk_free=self.pc.platform.disk_free(self.pc.paths.home),
             contribute=self.pc.settings().contribute,
             sent_bytes=self.stages.sent_bytes(),
+            shards=self._told_shards if self._told_shards != told else None,
         )
 
     def _setup(self) -> RunnerSetup:
@@ -374,6 +421,9 @@ class InFleet:
         self.link.renew()
         if self._control is not None:
             self._control.renew()
+        if self._blobs is not None:
+            self._blobs.renew()
+        self._peers.renew()
         await self.stages.renew()
 
     # ------------------------------------------------------------------ messages

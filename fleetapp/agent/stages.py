@@ -13,13 +13,16 @@ from typing import Any
 
 from msgspec import structs
 
-from fleetapp.agent.downloads import ChunkSource, fetch_shard
+from fleetapp.agent.downloads import Report, fetch_shard
+from fleetapp.agent.limiter import UNLIMITED, Limiter
+from fleetapp.agent.peers import Peers
 from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
+from fleetapp.agent.swarm import ChunkSource
 from fleetapp.engine import pipe
 from fleetapp.errors import BadSignature, FleetError, NotAMember, PeerTimeout, RunnerFailed
 from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, StageStatus
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
-from fleetapp.models.store import ShardStore
+from fleetapp.models.store import Assembly, ShardStore
 from fleetapp.types import AssignmentView, DeviceId
 
 log = logging.getLogger("fleetapp.agent.stages")
@@ -95,6 +98,8 @@ class StageHost:
         trusted: whether a key (hex SPKI hash) is an active member's.
         report: sends a message to the hub; must not raise.
         changed: called after every change, for the tray.
+        peers: other members as sources of chunks; none without.
+        limiter: of what is fetched.
     """
 
     def __init__(
@@ -108,6 +113,8 @@ class StageHost:
         report: Callable[[Outgoing], Awaitable[None]],
         changed: Callable[[], None],
         runner: Callable[..., RunnerProcess] = RunnerProcess,
+        peers: Peers | None = None,
+        limiter: Limiter = UNLIMITED,
     ) -> None:
         self._store = store
         self._source = source
@@ -118,6 +125,8 @@ class StageHost:
         self._report = report
         self._changed = changed
         self._runner = runner
+        self._peers = peers
+        self._limiter = limiter
         self._held: dict[str, _Held] = {}
 
     def runner(self, assignment: str) -> RunnerProcess | None:
@@ -313,7 +322,19 @@ class StageHost:
                 present.append(done)
             await self._set(held, "downloading", done, total, from_cache=present[0])
 
-        return await fetch_shard(assembly, self._source, progress)
+        return await self._fetch_all(held, assembly, progress)
+
+    async def _fetch_all(self, held: _Held, assembly: Assembly, progress: Report) -> Path:
+        if self._peers is None:
+            return await fetch_shard(assembly, self._source, progress, limiter=self._limiter)
+        return await fetch_shard(
+            assembly,
+            self._source,
+            progress,
+            members=self._peers.givers(held.assign.sources),
+            limiter=self._limiter,
+            liar=self._peers.leave_out,
+        )
 
     async def _fetch_draft(self, held: _Held) -> Path | None:
         """The whole draft model of a head, by the same road as its shard."""
@@ -332,7 +353,7 @@ class StageHost:
         async def progress(done: int, total: int) -> None:
             await self._set(held, "downloading", done, total, "Fetching the draft model.")
 
-        return await fetch_shard(assembly, self._source, progress)
+        return await self._fetch_all(held, assembly, progress)
 
     async def _load(self, held: _Held, folder: Path, draft: Path | None) -> None:
         setup, assign = self._setup(), held.assign

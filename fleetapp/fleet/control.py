@@ -69,6 +69,10 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     """Fingerprint of the membership list that this node has, which need not be sent then; later
     ones are sent to it as differences. Empty: it wants whole lists.
     """
+    shards: dict[str, str] = {}
+    """What it holds whole: digest of the shard's manifest -> of the model's."""
+    shard_port: int = 0
+    """On which it serves chunks to other members; 0: it does not."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
@@ -78,6 +82,8 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     contribute: bool
     sent_bytes: dict[str, int] = {}
     """Assignment id -> bytes its runner has sent to the next hop."""
+    shards: dict[str, str] | None = None
+    """As in the hello, if that has changed."""
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
@@ -144,6 +150,13 @@ class MembershipDelta(msgspec.Struct, frozen=True, tag="membership_delta"):
     signer: str
 
 
+class Neighbour(msgspec.Struct, frozen=True):
+    device_id: str
+    spki: str
+    hosts: tuple[str, ...]
+    port: int
+
+
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
     """Hold this shard: fetch what is missing, load, report ready. Nothing is computed yet."""
 
@@ -163,13 +176,8 @@ class Assign(msgspec.Struct, frozen=True, tag="assign"):
     """A head guesses from the request's own text."""
     draft: Signed | None = None
     """The whole of a draft model, for a head to hold beside its shard."""
-
-
-class Neighbour(msgspec.Struct, frozen=True):
-    device_id: str
-    spki: str
-    hosts: tuple[str, ...]
-    port: int
+    sources: tuple[Neighbour, ...] = ()
+    """Members that may have some of the chunks; the hub has them all."""
 
 
 class LinkStage(msgspec.Struct, frozen=True, tag="link"):

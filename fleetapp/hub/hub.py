@@ -43,6 +43,7 @@ from fleetapp.hub.planner.equal import ModelCost
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
 from fleetapp.hub.state import StateFile, Wanted
+from fleetapp.hub.swarm import SourceBook
 from fleetapp.models.library import Library
 from fleetapp.types import (
     ChainId,
@@ -115,6 +116,7 @@ class Hub:
             sessions=self.registry.sessions,
             send=lambda session, message: self._spawn(self._send_quietly(session, message)),
         )
+        self.sources = SourceBook(self.registry.sessions, identity.device_id)
         self.router = Router(
             chains=lambda: tuple(self._keepers.values()),
             head=head,
@@ -174,6 +176,7 @@ class Hub:
             memory_free=hello.hardware.memory_free,
             disk_free=hello.hardware.disk_free,
             contribute=hello.contribute,
+            shards=hello.shards,
         )
         old = self.registry.attach(session)
         self._session_numbers[session] = next(self._numbers)
@@ -417,7 +420,7 @@ class Hub:
         session = self.registry.get(device_id)
         if session is None:
             raise NotAMember(f"{device_id} is not connected.")
-        await session.send(message)
+        await session.send(self.sources.with_sources(device_id, message))
 
     def next_epoch(self) -> int:
         """Higher than any before, also across restarts."""

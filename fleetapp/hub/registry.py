@@ -6,7 +6,7 @@ Pure bookkeeping: the caller passes monotonic time in, so a jump of the wall clo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fleetapp.fleet.control import GONE_AFTER, SUSPECT_AFTER, FromHub, Heartbeat, MemberHello
@@ -32,6 +32,8 @@ class Session:
     contribute: bool
     told: int = -1
     """Epoch of the membership list that was last sent to it."""
+    shards: dict[str, str] = field(default_factory=dict)
+    """What it holds whole: digest of the shard's manifest -> of the model's."""
 
     def liveness(self, now: float) -> Liveness:
         """State by silence; ``now`` is monotonic seconds."""
@@ -77,6 +79,8 @@ class Registry:
         session.memory_free = beat.memory_free
         session.disk_free = beat.disk_free
         session.contribute = beat.contribute
+        if beat.shards is not None:
+            session.shards = beat.shards
         return changed
 
     def silent(self, now: float) -> tuple[Session, ...]:
