@@ -54,6 +54,8 @@ from fleetapp.types import PROTOCOL_VERSION, FleetId, Hardware
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
+FOLLOW_SECONDS = 2.0
+"""How often this PC's own addresses are looked at."""
 RELEASE_AFTER = 10.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
 KV_SHARE = 0.25
@@ -166,6 +168,7 @@ class InFleet:
         self._peers = Peers(enrolment.credentials, self.trust, pc.platform.addresses)
         self._blobs: Bound | None = None
         self._told_shards: dict[str, str] = {}
+        self._told_hosts: tuple[str, ...] = ()
         self.stages = StageHost(
             store=self._store,
             source=self.link,
@@ -178,6 +181,7 @@ class InFleet:
             peers=self._peers,
             limiter=Limiter(lambda: pc.settings().download_limit_mbit),
         )
+        self._announced: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
         self._wants_whole_lists = False
@@ -220,6 +224,7 @@ class InFleet:
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
+        self._tasks.append(asyncio.create_task(self._follow_addresses()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
 
     async def stop(self, reason: str) -> None:
@@ -296,14 +301,29 @@ class InFleet:
         self.hub = hub
         await hub.start()
 
+    async def _follow_addresses(self) -> None:
+        """After a new lease, or in another network, others must learn where this PC is now.
+
+        Connections over the old address end by themselves.
+        """
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            hosts = self._hosts()
+            # With its cable out a PC has no address for a while; it will have one again.
+            if set(hosts) != set(self._announced) and not hosts[0].startswith("127."):
+                log.info("addresses of this PC: %s", ", ".join(hosts))
+                self._announce()
+                self.link.beat()
+
     def _announce(self) -> None:
+        self._announced = self._hosts()
         port = self._control.port if self._control is not None else 0
         self.pc.discovery.announce(
             device_id=self.pc.identity.device_id,
             fleet_id=self.fleet_id,
             role="coordinator" if self._control is not None else "member",
             port=port,
-            addresses=self._hosts(),
+            addresses=self._announced,
         )
 
     # ------------------------------------------------------------------ what others ask
@@ -327,6 +347,7 @@ class InFleet:
     def _hello(self) -> MemberHello:
         pc, settings = self.pc, self.pc.settings()
         self._told_shards = self._shards()
+        self._told_hosts = self._announced or self._hosts()
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -341,7 +362,7 @@ class InFleet:
                 runtime=pc.runtime(),
             ),
             contribute=settings.contribute,
-            hosts=self._hosts(),
+            hosts=self._told_hosts,
             holds="" if self._wants_whole_lists else self.trust.fingerprint,
             shards=self._told_shards,
             shard_port=self._blobs.port if self._blobs is not None else 0,
@@ -349,6 +370,7 @@ class InFleet:
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
         told, self._told_shards = self._told_shards, self._shards()
+        before, self._told_hosts = self._told_hosts, self._announced
         return Heartbeat(
             seq=seq,
             memory_free=self.pc.platform.memory_free(),
@@ -356,6 +378,7 @@ class InFleet:
             contribute=self.pc.settings().contribute,
             sent_bytes=self.stages.sent_bytes(),
             shards=self._told_shards if self._told_shards != told else None,
+            hosts=self._told_hosts if self._told_hosts != before else None,
         )
 
     def _setup(self) -> RunnerSetup:

@@ -84,6 +84,8 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """Assignment id -> bytes its runner has sent to the next hop."""
     shards: dict[str, str] | None = None
     """As in the hello, if that has changed."""
+    hosts: tuple[str, ...] | None = None
+    """As in the hello, if that has changed."""
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):

@@ -177,6 +177,7 @@ class Hub:
             disk_free=hello.hardware.disk_free,
             contribute=hello.contribute,
             shards=hello.shards,
+            remote=remote,
         )
         old = self.registry.attach(session)
         self._session_numbers[session] = next(self._numbers)
@@ -198,6 +199,8 @@ class Hub:
         """One message of a member."""
         now = time.monotonic()
         beat = message if isinstance(message, Heartbeat) else None
+        if beat is not None and beat.hosts is not None:
+            session.hosts = _reachable(session.remote, beat.hosts)
         if self.registry.heard(session, beat, now):
             self._members_changed()
         if isinstance(message, StageStatus):

@@ -32,6 +32,8 @@ class Session:
     contribute: bool
     told: int = -1
     """Epoch of the membership list that was last sent to it."""
+    remote: str = ""
+    """Where the connection came from."""
     shards: dict[str, str] = field(default_factory=dict)
     """What it holds whole: digest of the shard's manifest -> of the model's."""
 
