@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
+from fleetapp.agent.limiter import UNLIMITED, Limiter
+from fleetapp.agent.swarm import ChunkSource, Giver, Swarm
 from fleetapp.errors import DownloadFailed, FleetError, HashMismatch, StorageError
 from fleetapp.models.manifest import Chunk
 from fleetapp.models.store import Assembly
 
 log = logging.getLogger("fleetapp.agent.downloads")
 
-PARALLEL = 4
 DAMAGED_ALLOWED = 3
 """Times that one chunk may arrive damaged before its source is not asked again."""
 
@@ -33,19 +33,13 @@ class Patience:
     longest_pause: float = 3.0
 
 
-class ChunkSource(Protocol):
-    """Where chunks come from; the hub, later any member."""
-
-    def read(self, sha256: str, offset: int) -> AsyncIterator[bytes]:
-        """Stream a chunk from ``offset`` on. Raises FleetError or OSError."""
-        ...
-
-
 Report = Callable[[int, int], Awaitable[None]]
 """Called with bytes done and bytes total."""
 
 
-async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> bytes:
+async def fetch_chunk(
+    source: ChunkSource, chunk: Chunk, patience: Patience, limiter: Limiter = UNLIMITED
+) -> bytes:
     """One chunk, resumed where a stalled or broken transfer ended; its hash is not looked at.
 
     Raises:
@@ -58,7 +52,7 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> 
     while fruitless < patience.attempts:
         await asyncio.sleep(pause)
         try:
-            await _receive(source, chunk, data, patience.stall)
+            await _receive(source, chunk, data, patience.stall, limiter)
             last = f"it ended after {len(data)} of {chunk.size} bytes"
         except TimeoutError:
             last = f"nothing came for {patience.stall:.0f} s"
@@ -82,16 +76,20 @@ async def fetch_chunk(source: ChunkSource, chunk: Chunk, patience: Patience) -> 
     )
 
 
-async def _receive(source: ChunkSource, chunk: Chunk, data: bytearray, stall: float) -> None:
+async def _receive(
+    source: ChunkSource, chunk: Chunk, data: bytearray, stall: float, limiter: Limiter
+) -> None:
     """Append what comes, until the chunk is full or the source ends."""
     stream = source.read(chunk.sha256, len(data))
     try:
         while len(data) < chunk.size:
             try:
                 async with asyncio.timeout(stall):
-                    data += await anext(stream)
+                    piece = await anext(stream)
             except StopAsyncIteration:
                 return
+            data += piece
+            await limiter.take(len(piece))
     finally:
         # A generator left to the garbage collector would keep its connection until then.
         close = getattr(stream, "aclose", None)
@@ -100,7 +98,13 @@ async def _receive(source: ChunkSource, chunk: Chunk, data: bytearray, stall: fl
 
 
 async def fetch_shard(
-    assembly: Assembly, source: ChunkSource, report: Report, patience: Patience | None = None
+    assembly: Assembly,
+    source: ChunkSource,
+    report: Report,
+    patience: Patience | None = None,
+    members: Sequence[Giver] = (),
+    limiter: Limiter = UNLIMITED,
+    liar: Callable[[Giver], None] = lambda _: None,
 ) -> Path:
     """Fill an assembly and complete it.
 
@@ -109,9 +113,12 @@ async def fetch_shard(
 
     Args:
         assembly: knows what is missing; written from a worker thread.
-        source: gives chunks by hash.
+        source: the hub, which gives every chunk by its hash.
         report: progress in bytes, what was here already included.
-        patience: with a source that stalls.
+        patience: with a hub that stalls.
+        members: other sources; none of them can make this fail.
+        limiter: of what comes in.
+        liar: told of a member that sent damaged data.
 
     Returns:
         The finished stage folder.
@@ -120,18 +127,22 @@ async def fetch_shard(
         DownloadFailed, HashMismatch, DiskFull: the partial is kept in every case.
     """
     patience = patience or Patience()
-    await _fetch_missing(assembly, source, report, patience)
+
+    async def patiently(chunk: Chunk) -> bytes:
+        return await fetch_chunk(source, chunk, patience, limiter)
+
+    swarm = Swarm(source, members, patiently, patience.stall, limiter, liar)
+    await _fetch_missing(assembly, swarm, report)
+    log.info("shard %s fetched: %s", assembly.digest[:12], swarm.summary())
     try:
         return await asyncio.to_thread(assembly.finish)
     except HashMismatch as exc:
         log.warning("%s", exc.message)
-        await _fetch_missing(assembly, source, report, patience)
+        await _fetch_missing(assembly, swarm, report)
         return await asyncio.to_thread(assembly.finish)
 
 
-async def _fetch_missing(
-    assembly: Assembly, source: ChunkSource, report: Report, patience: Patience
-) -> None:
+async def _fetch_missing(assembly: Assembly, swarm: Swarm, report: Report) -> None:
     missing = list(await asyncio.to_thread(assembly.missing))
     await report(assembly.done, assembly.total)
     queue = list(reversed(missing))
@@ -140,7 +151,7 @@ async def _fetch_missing(
     async def worker() -> None:
         while queue:
             chunk = queue.pop()
-            data = await fetch_chunk(source, chunk, patience)
+            data = await swarm.fetch(chunk)
             try:
                 await asyncio.to_thread(assembly.write, chunk.sha256, data)
             except HashMismatch:
@@ -152,7 +163,7 @@ async def _fetch_missing(
                 continue
             await report(assembly.done, assembly.total)
 
-    tasks = [asyncio.create_task(worker()) for _ in range(min(PARALLEL, len(missing)))]
+    tasks = [asyncio.create_task(worker()) for _ in range(min(swarm.at_once, len(missing)))]
     try:
         await asyncio.gather(*tasks)
     finally:

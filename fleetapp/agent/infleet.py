@@ -17,6 +17,8 @@ from fleetapp.agent.guest import Guest
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
+from fleetapp.agent.limiter import Limiter
+from fleetapp.agent.peers import Peers
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
@@ -62,6 +64,8 @@ from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId, Hardware
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
+FOLLOW_SECONDS = 2.0
+"""How often this PC's own addresses are looked at."""
 RELEASE_AFTER = 60.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
 KV_SHARE = 0.25
@@ -87,6 +91,17 @@ class Servers(Protocol):
 
     async def open_control(
         self, hub: Hub, trust: TrustList, credentials: Credentials, host: str, port: int
+    ) -> Bound: ...
+
+    async def open_blobs(
+        self,
+        read: Callable[[str], bytes],
+        trust: TrustList,
+        credentials: Credentials,
+        willing: Callable[[], bool],
+        limiter: Limiter,
+        host: str,
+        port: int,
     ) -> Bound: ...
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound: ...
@@ -184,6 +199,10 @@ class InFleet:
         """Of the term before, for a coordinator that took over with an older one."""
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards, free=self._disk_free)
+        self._peers = Peers(enrolment.credentials, self.trust, pc.platform.addresses)
+        self._blobs: Bound | None = None
+        self._told_shards: dict[str, str] = {}
+        self._told_hosts: tuple[str, ...] = ()
         self.stages = StageHost(
             store=self._store,
             source=self.link,
@@ -193,9 +212,12 @@ class InFleet:
             trusted=self.trust.allows,
             report=self._report,
             changed=changed,
+            peers=self._peers,
+            limiter=Limiter(lambda: pc.settings().download_limit_mbit),
         )
         self._heads = HeadLink(self.stages.runner, self.link.send)
         self._work = FleetWork(self.stages, self.link, self._announce_again)
+        self._announced: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
         self._wants_whole_lists = False
@@ -239,9 +261,12 @@ class InFleet:
         """Open servers (coordinator), announce, connect."""
         if not self.acts_in_its_role:
             await self._start_hub()
+        else:
+            await self._share()
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
+        self._tasks.append(asyncio.create_task(self._follow_addresses()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
         self._tasks.append(asyncio.create_task(self._watch.run()))
         self.pc.guest.attach(self._work)
@@ -259,9 +284,31 @@ class InFleet:
         if self._release is not None:
             self._release.cancel()
         await self.stages.release_all()
-        for server in (self.api, self._control):
+        for server in (self.api, self._control, self._blobs):
             if server is not None:
                 await server.close()
+        await self._peers.close()
+
+    async def _share(self) -> None:
+        """Serve shards to other members, if that can be; nothing depends on it."""
+        settings = self.pc.settings()
+        if not settings.share_shards:
+            return
+        try:
+            self._blobs = await self.pc.servers.open_blobs(
+                self._store.read_chunk,
+                self.trust,
+                self.enrolment.credentials,
+                lambda: self.pc.settings().contribute and self.pc.settings().share_shards,
+                Limiter(lambda: self.pc.settings().upload_limit_mbit),
+                self._listen_host(),
+                settings.share_port,
+            )
+        except FleetError as exc:
+            log.warning("shards are not shared: %s", exc.message)
+
+    def _shards(self) -> dict[str, str]:
+        return {name: stage.model_digest for name, stage in self._store.stages().items()}
 
     async def _start_hub(self) -> None:
         pc, settings = self.pc, self.pc.settings()
@@ -301,14 +348,29 @@ class InFleet:
         self.hub = hub
         await hub.start()
 
+    async def _follow_addresses(self) -> None:
+        """After a new lease, or in another network, others must learn where this PC is now.
+
+        Connections over the old address end by themselves.
+        """
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            hosts = self._hosts()
+            # With its cable out a PC has no address for a while; it will have one again.
+            if set(hosts) != set(self._announced) and not hosts[0].startswith("127."):
+                log.info("addresses of this PC: %s", ", ".join(hosts))
+                self._announce()
+                self.link.beat()
+
     def _announce(self) -> None:
+        self._announced = self._hosts()
         port = self._control.port if self._control is not None else 0
         self.pc.discovery.announce(
             device_id=self.pc.identity.device_id,
             fleet_id=self.fleet_id,
             role="coordinator" if self._control is not None else "member",
             port=port,
-            addresses=self._hosts(),
+            addresses=self._announced,
         )
 
     def _announce_again(self) -> None:
@@ -347,6 +409,8 @@ class InFleet:
 
     def _hello(self) -> MemberHello:
         pc = self.pc
+        self._told_shards = self._shards()
+        self._told_hosts = self._announced or self._hosts()
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -361,15 +425,19 @@ class InFleet:
                 runtime=pc.runtime(),
             ),
             contribute=pc.guest.decision.contribute,
-            hosts=self._hosts(),
+            hosts=self._told_hosts,
             held=self.stages.held(),
             instance=pc.instance,
             hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
             holds="" if self._wants_whole_lists else self.trust.fingerprint,
+            shards=self._told_shards,
+            shard_port=self._blobs.port if self._blobs is not None else 0,
         )
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
         guest = self.pc.guest
+        told, self._told_shards = self._told_shards, self._shards()
+        before, self._told_hosts = self._told_hosts, self._announced
         return Heartbeat(
             seq=seq,
             memory_free=guest.memory_for_fleet(),
@@ -378,6 +446,8 @@ class InFleet:
             sent_bytes=self.stages.sent_bytes(),
             reason=guest.decision.reason,
             draining=guest.decision.draining,
+            shards=self._told_shards if self._told_shards != told else None,
+            hosts=self._told_hosts if self._told_hosts != before else None,
         )
 
     def _setup(self) -> RunnerSetup:
@@ -436,6 +506,9 @@ class InFleet:
         self.link.renew()
         if self._control is not None:
             self._control.renew()
+        if self._blobs is not None:
+            self._blobs.renew()
+        self._peers.renew()
         await self.stages.renew()
 
     # ------------------------------------------------------------------ messages

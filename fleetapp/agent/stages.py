@@ -13,8 +13,11 @@ from typing import Any
 
 from msgspec import structs
 
-from fleetapp.agent.downloads import ChunkSource, fetch_shard
+from fleetapp.agent.downloads import Report, fetch_shard
+from fleetapp.agent.limiter import UNLIMITED, Limiter
+from fleetapp.agent.peers import Peers
 from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
+from fleetapp.agent.swarm import ChunkSource
 from fleetapp.engine import pipe
 from fleetapp.errors import BadSignature, FleetError, NotAMember, PeerTimeout, RunnerFailed
 from fleetapp.fleet.control import (
@@ -26,7 +29,7 @@ from fleetapp.fleet.control import (
     StageStatus,
 )
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
-from fleetapp.models.store import ShardStore
+from fleetapp.models.store import Assembly, ShardStore
 from fleetapp.types import AssignmentView, DeviceId, Phase
 
 log = logging.getLogger("fleetapp.agent.stages")
@@ -104,6 +107,8 @@ class StageHost:
         trusted: whether a key (hex SPKI hash) is an active member's.
         report: sends a message to the hub; must not raise.
         changed: called after every change, for the tray.
+        peers: other members as sources of chunks; none without.
+        limiter: of what is fetched.
     """
 
     def __init__(
@@ -117,6 +122,8 @@ class StageHost:
         report: Callable[[Outgoing], Awaitable[None]],
         changed: Callable[[], None],
         runner: Callable[..., RunnerProcess] = RunnerProcess,
+        peers: Peers | None = None,
+        limiter: Limiter = UNLIMITED,
     ) -> None:
         self._store = store
         self._source = source
@@ -127,6 +134,8 @@ class StageHost:
         self._report = report
         self._changed = changed
         self._runner = runner
+        self._peers = peers
+        self._limiter = limiter
         self._held: dict[str, _Stage] = {}
 
     def runner(self, assignment: str) -> RunnerProcess | None:
@@ -360,7 +369,19 @@ class StageHost:
                 present.append(done)
             await self._set(held, "downloading", done, total, from_cache=present[0])
 
-        return await fetch_shard(assembly, self._source, progress)
+        return await self._fetch_all(held, assembly, progress)
+
+    async def _fetch_all(self, held: _Stage, assembly: Assembly, progress: Report) -> Path:
+        if self._peers is None:
+            return await fetch_shard(assembly, self._source, progress, limiter=self._limiter)
+        return await fetch_shard(
+            assembly,
+            self._source,
+            progress,
+            members=self._peers.givers(held.assign.sources),
+            limiter=self._limiter,
+            liar=self._peers.leave_out,
+        )
 
     async def _fetch_draft(self, held: _Stage) -> Path | None:
         """The whole draft model of a head, by the same road as its shard."""
@@ -379,7 +400,7 @@ class StageHost:
         async def progress(done: int, total: int) -> None:
             await self._set(held, "downloading", done, total, "Fetching the draft model.")
 
-        return await fetch_shard(assembly, self._source, progress)
+        return await self._fetch_all(held, assembly, progress)
 
     async def _load(self, held: _Stage, folder: Path, draft: Path | None) -> None:
         setup, assign = self._setup(), held.assign

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,6 +19,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fleetapp import __version__
 from fleetapp.api.admin import AdminRoutes
+from fleetapp.api.blobs import offset
 from fleetapp.api.errors import error_middleware
 from fleetapp.api.feed import Pull
 from fleetapp.api.openai import add_openai_routes
@@ -232,10 +232,10 @@ class ControlApi:
     async def _blob(self, request: web.Request) -> web.Response:
         data = await asyncio.to_thread(self._hub.read_chunk, request.match_info["sha256"])
         size = len(data)
-        offset = _offset(request.headers.get("Range", ""), size)
-        headers = {"Content-Range": f"bytes {offset}-{size - 1}/{size}"} if offset else {}
+        start = offset(request.headers.get("Range", ""), size)
+        headers = {"Content-Range": f"bytes {start}-{size - 1}/{size}"} if start else {}
         return web.Response(
-            body=data[offset:] if offset else data, status=206 if offset else 200, headers=headers
+            body=data[start:] if start else data, status=206 if start else 200, headers=headers
         )
 
     # ------------------------------------------------------------------ the control connection
@@ -406,20 +406,6 @@ def _mismatch(who: str, protocol: int, app: str) -> VersionMismatch:
     return VersionMismatch(
         f"{theirs}, the coordinator protocol {PROTOCOL_VERSION} (fleetapp {__version__})."
     )
-
-
-def _offset(header: str, size: int) -> int:
-    """Start of a ``bytes=N-`` range; 0 without one.
-
-    Raises:
-        BadRequest: another form of range, or beyond the end.
-    """
-    if not header:
-        return 0
-    found = re.fullmatch(r"bytes=([0-9]{1,18})-", header)
-    if found is None or int(found[1]) >= size:
-        raise BadRequest("That range of the chunk cannot be served.")
-    return int(found[1])
 
 
 def _already_authorized(_: web.Request) -> None:

@@ -22,7 +22,9 @@ from aiohttp import web
 from fleetapp import __version__
 from fleetapp.agent.agent import Agent
 from fleetapp.agent.infleet import Bound
+from fleetapp.agent.limiter import Limiter
 from fleetapp.api.auth import key_authorizer, loopback_authorizer
+from fleetapp.api.blobs import BlobApi
 from fleetapp.api.control import ControlApi
 from fleetapp.api.errors import use_error_middleware
 from fleetapp.api.local import add_local_routes
@@ -57,6 +59,22 @@ class HttpServers:
         """The members' front: TLS 1.3, a client certificate for all but joining."""
         context = tls.server_context(credentials, optional_client=True)
         bound = await listen(ControlApi(hub, trust).app(), host, port, "control_port", context)
+        return replace(bound, renew=lambda: tls.show_leaf(context, credentials))
+
+    async def open_blobs(
+        self,
+        read: Callable[[str], bytes],
+        trust: TrustList,
+        credentials: Credentials,
+        willing: Callable[[], bool],
+        limiter: Limiter,
+        host: str,
+        port: int,
+    ) -> Bound:
+        """What members serve to one another: TLS 1.3 with a client certificate."""
+        context = tls.server_context(credentials)
+        app = BlobApi(read, trust, willing, limiter).app()
+        bound = await listen(app, host, port, "share_port", context)
         return replace(bound, renew=lambda: tls.show_leaf(context, credentials))
 
     async def open_api(self, hub: Hub, host: str, port: int) -> Bound:

@@ -88,6 +88,10 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """A ContributionReason: why it contributes or not. Newer members may know more of them."""
     draining: bool = False
     """It finishes what runs and wants nothing new; then it stops contributing."""
+    shards: dict[str, str] | None = None
+    """As in the hello, if that has changed."""
+    hosts: tuple[str, ...] | None = None
+    """As in the hello, if that has changed."""
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
@@ -147,6 +151,10 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     """Fingerprint of the membership list that this node has, which need not be sent then; later
     ones are sent to it as differences. Empty: it wants whole lists.
     """
+    shards: dict[str, str] = {}
+    """What it holds whole: digest of the shard's manifest -> of the model's."""
+    shard_port: int = 0
+    """On which it serves chunks to other members; 0: it does not."""
     instance: str = ""
     """A random number of this start of the agent; empty if it does not say."""
     hardware_id: str = ""
@@ -243,6 +251,13 @@ class MembershipDelta(msgspec.Struct, frozen=True, tag="membership_delta"):
     signer: str
 
 
+class Neighbour(msgspec.Struct, frozen=True):
+    device_id: str
+    spki: str
+    hosts: tuple[str, ...]
+    port: int
+
+
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
     """Hold this shard: fetch what is missing, load, report ready. Nothing is computed yet."""
 
@@ -265,12 +280,8 @@ class Assign(msgspec.Struct, frozen=True, tag="assign"):
     device: str = ""
     """Kind of device to use; empty leaves it to the member."""
 
-
-class Neighbour(msgspec.Struct, frozen=True):
-    device_id: str
-    spki: str
-    hosts: tuple[str, ...]
-    port: int
+    sources: tuple[Neighbour, ...] = ()
+    """Members that may have some of the chunks; the hub has them all."""
 
 
 class LinkStage(msgspec.Struct, frozen=True, tag="link"):

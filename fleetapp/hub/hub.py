@@ -54,6 +54,7 @@ from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Candidate, Shard, Stage
 from fleetapp.hub.state import StateFile, Wanted
 from fleetapp.hub.succession import Succession
+from fleetapp.hub.swarm import SourceBook
 from fleetapp.models.library import Library
 from fleetapp.types import (
     ChainView,
@@ -130,6 +131,7 @@ class Hub:
             sessions=self.registry.sessions,
             send=lambda session, message: self._spawn(self._send_quietly(session, message)),
         )
+        self.sources = SourceBook(self.registry.sessions, identity.device_id)
         self.router = Router(
             servers=lambda: tuple(self._servers.values()),
             head=self._head,
@@ -192,6 +194,8 @@ class Hub:
             memory_free=hello.hardware.memory_free,
             disk_free=hello.hardware.disk_free,
             contribute=hello.contribute,
+            shards=hello.shards,
+            remote=remote,
         )
         old = self.registry.attach(session)
         self._session_numbers[session] = next(self._numbers)
@@ -225,6 +229,8 @@ class Hub:
         """One message of a member."""
         now = time.monotonic()
         beat = message if isinstance(message, Heartbeat) else None
+        if beat is not None and beat.hosts is not None:
+            session.hosts = _reachable(session.remote, beat.hosts)
         if self.registry.heard(session, beat, now):
             self._members_changed()
         if isinstance(message, StageStatus):
@@ -528,7 +534,7 @@ class Hub:
         session = self.registry.get(device_id)
         if session is None:
             raise NotAMember(f"{device_id} is not connected.")
-        await session.send(message)
+        await session.send(self.sources.with_sources(device_id, message))
         if isinstance(message, Release):
             self.heads.released(message.assignment)
 

@@ -6,7 +6,7 @@ Pure bookkeeping: the caller passes monotonic time in, so a jump of the wall clo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fleetapp.fleet.control import GONE_AFTER, SUSPECT_AFTER, FromHub, Heartbeat, MemberHello
@@ -39,6 +39,10 @@ class Session:
     """Why it contributes or not, as it said last."""
     draining: bool = False
     """It wants no new work and pauses as soon as what runs has ended."""
+    remote: str = ""
+    """Where the connection came from."""
+    shards: dict[str, str] = field(default_factory=dict)
+    """What it holds whole: digest of the shard's manifest -> of the model's."""
 
     def liveness(self, now: float) -> Liveness:
         """State by silence; ``now`` is monotonic seconds."""
@@ -89,6 +93,8 @@ class Registry:
         session.disk_free = beat.disk_free
         session.contribute, session.reason = beat.contribute, beat.reason
         session.draining = beat.draining
+        if beat.shards is not None:
+            session.shards = beat.shards
         return changed
 
     def silent(self, now: float) -> tuple[Session, ...]:

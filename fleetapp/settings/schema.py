@@ -237,9 +237,6 @@ class Settings:
     disk_limit_mb: int = _setting(
         0, _count, "MiB of disk that shards may use on this PC at most; 0: what is free."
     )
-    upload_limit_mbit: int = _setting(
-        0, _count, "Megabits a second at which this PC sends shards to others at most; 0: no limit."
-    )
     node_name: str = _setting(
         "", _text, "Name under which the fleet shows this PC; empty: made from its device id."
     )
@@ -258,6 +255,18 @@ class Settings:
     )
     data_port: int = _setting(
         0, _port, "Port on which a stage listens for its neighbour; 0: any free one."
+    )
+    share_shards: bool = _setting(
+        True, parse_bool, "Give shards to other members while this PC contributes."
+    )
+    share_port: int = _setting(
+        0, _port, "Port on which this PC gives shards to other members; 0: any free one."
+    )
+    upload_limit_mbit: int = _setting(
+        0, _count, "Megabits a second at which this PC sends shards to others at most; 0: no limit."
+    )
+    download_limit_mbit: int = _setting(
+        0, _count, "Megabits a second at which this PC fetches shards at most; 0: no limit."
     )
     mdns_interfaces: str = _setting(
         "", _addresses, "Own addresses on which to look for the fleet; empty: all usable ones."

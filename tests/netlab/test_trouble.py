@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(400)]
 TOKENS = 400
 """Of an answer that is disturbed: long enough to be still running when the loss is noticed."""
 GONE_WITHIN = 6.0
-LIVE_WITHIN = 60.0
+LIVE_WITHIN = 120.0
+"""Generous: three PCs share this machine with whatever else runs on it (s)."""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_two_neighbours_do_not_reach_each_other_but_both_the_coordinator(
     kept(answer, undisturbed)
     assert {first.state_of(second), first.state_of(third)} == {"online"}
     lab.heal()
-    first.until_live(3, 120)
+    first.until_live(3, LIVE_WITHIN)
     assert whole(first, 32) == undisturbed[:32]
 
 
@@ -118,6 +119,20 @@ def test_a_poor_network_changes_no_token(
     lab.shape(shape, loss=loss)
     assert whole(first, 48) == undisturbed[:48]
     assert first.chain()["epoch"] == epoch, "the chain held"
+
+
+def test_the_coordinator_gets_another_address(lab: Lab, undisturbed: list[int]) -> None:
+    first, *others = lab.hosts
+    first.move(31)
+    for host in others:
+        host.until(lambda h: first.address in h.get("status")["hub"], LIVE_WITHIN)
+    until(
+        lambda: first.connected_from() == {first.address},
+        LIVE_WITHIN,
+        "its ring and its members have its new address only",
+    )
+    first.until_live(3, LIVE_WITHIN)
+    assert whole(first, 32) == undisturbed[:32]
 
 
 def test_a_pc_gets_another_address(lab: Lab, undisturbed: list[int]) -> None:

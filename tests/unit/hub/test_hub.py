@@ -106,6 +106,21 @@ async def test_the_coordinator_cannot_remove_itself_by_a_goodbye(home: TestHub) 
     assert home.me.identity.device_id in home.members
 
 
+async def test_a_member_that_moved_is_reached_where_it_is_now(home: TestHub) -> None:
+    line = Line(home, home.enrol("anna"), "192.0.2.7", remote="192.0.2.7")
+    beat = Heartbeat(1, 1, 1, contribute=True, hosts=("192.0.2.33", "127.0.0.1"))
+    home.hub.received(line.session, beat)
+    assert set(line.session.hosts) == {"192.0.2.7", "192.0.2.33"}
+    home.hub.received(line.session, Heartbeat(2, 1, 1, contribute=True))
+    [candidate] = home.hub.candidates()
+    assert "192.0.2.33" in candidate.hosts
+    coordinator = Line(home, home.me, "192.0.2.1", remote="127.0.0.1")
+    home.hub.received(
+        coordinator.session, Heartbeat(1, 1, 1, contribute=True, hosts=("192.0.2.31",))
+    )
+    assert coordinator.session.hosts == ("192.0.2.31",)
+
+
 async def test_everyone_is_told_of_a_new_list_once(home: TestHub) -> None:
     anna, ben = home.enrol("anna"), home.enrol("ben")
     lines = [Line(home, anna), Line(home, ben)]
