@@ -63,6 +63,7 @@ class RunnerProcess:
         self._write_lock = asyncio.Lock()
         self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
         self._traces: list[asyncio.Future[pipe.Trace]] = []
+        self._measured: list[asyncio.Future[pipe.Measured]] = []
         self.exited = asyncio.Event()
 
     @property
@@ -150,6 +151,14 @@ class RunnerProcess:
         """
         return await self._query(pipe.QueryTrace(), self._traces, deadline)
 
+    async def measure(self, order: pipe.Measure, deadline: float = 30.0) -> pipe.Measured:
+        """Have it time its layers while nobody is answered.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        return await self._query(order, self._measured, deadline)
+
     async def _query(
         self, question: pipe.ToRunner, waiting: list[asyncio.Future[T]], deadline: float
     ) -> T:
@@ -207,7 +216,7 @@ class RunnerProcess:
                     remedy=cause.remedy,
                 )
             )
-        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces]
+        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces, *self._measured]
         for future in asked:
             if not future.done():
                 future.set_exception(cause)
@@ -223,6 +232,9 @@ class RunnerProcess:
             return
         if isinstance(message, pipe.Trace):
             _hand_over(self._traces, message)
+            return
+        if isinstance(message, pipe.Measured):
+            _hand_over(self._measured, message)
             return
         if isinstance(message, pipe.RunnerStats):
             _hand_over(self._stats, message)

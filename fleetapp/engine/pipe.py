@@ -121,7 +121,23 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
     """The leaf at the path of Load is a new one: show it on new connections."""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew
+class Measure(msgspec.Struct, frozen=True, tag="measure"):
+    """Time the loaded layers, if nobody is being answered. Answered with one Measured.
+
+    It ends early, with what it has, as soon as anything else arrives.
+    """
+
+    widths: tuple[int, ...] = (1, 2, 4, 8, 16)
+    """Sequences in a decode step."""
+    pieces: tuple[int, ...] = (32, 128, 256)
+    """Positions of a prompt's piece."""
+    history: int = 128
+    """Positions that each sequence has behind it while it decodes."""
+    seconds: float = 1.5
+    """About how long it may take."""
+
+
+ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew | Measure
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -307,6 +323,28 @@ class TraceView(msgspec.Struct, frozen=True):
     steps: tuple[StepRecord, ...]
 
 
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """Median seconds of a step with so many sequences, or positions."""
+
+    size: int
+    seconds: float
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """What steps of this stage took, all its layers and what belongs to its place in the chain.
+
+    ``chosen`` is like ``decode``, but every sequence gets its next token: on a last stage the
+    output head then works on every row, in ``decode`` on one. Elsewhere the two are the same.
+    """
+
+    decode: tuple[Point, ...]
+    chosen: tuple[Point, ...]
+    prefill: tuple[Point, ...]
+    complete: bool
+    """False if it was disturbed, or was not begun because somebody was being answered."""
+    seconds: float
+
+
 FromRunner = (
     Progress
     | Loaded
@@ -318,4 +356,5 @@ FromRunner = (
     | Finished
     | RunnerStats
     | Trace
+    | Measured
 )

@@ -29,6 +29,7 @@ from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.neighbours import Self
 from fleetapp.engine.pipe_io import Outlet, PipeWriter, read_message
+from fleetapp.engine.profiling import measure_idle
 from fleetapp.engine.prompts import Prepared, Prompts, TextHost
 from fleetapp.engine.ring import Ring, Security
 from fleetapp.engine.stage import Stage
@@ -229,7 +230,7 @@ class Runner:
             port=load.listen_port,
             message_deadline=load.step_deadline,
         )
-        worker = Worker(
+        self._worker = worker = Worker(
             engine.executor,
             engine.grammars,
             device_id=load.device_id,
@@ -284,6 +285,11 @@ class Runner:
                 busy = node.pump()
 
     def _handle(self, node: Node, event: Event) -> None:
+        if isinstance(event, pipe.Measure):
+            later = measure_idle(self._worker, event, self._inbox, node.handle, self._say)
+            for other in later:
+                self._handle(node, other)
+            return
         if not isinstance(event, pipe.Renew):
             node.handle(event)
             return
