@@ -14,6 +14,7 @@ from typing import Protocol
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
+from fleetapp.agent.profiling import Measuring, ProfileFile
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
@@ -159,6 +160,12 @@ class InFleet:
             report=self._report,
             changed=changed,
         )
+        self._measuring = Measuring(
+            remembered=ProfileFile(pc.paths.home / "profiles.json"),
+            stages=self.stages.linked,
+            send=self.link.send,
+            allowed=lambda: self.pc.settings().contribute and self.connected,
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
 
@@ -199,6 +206,7 @@ class InFleet:
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
         self._tasks.append(asyncio.create_task(self.renewal.run()))
+        self._tasks.append(asyncio.create_task(self._measuring.run()))
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
@@ -409,6 +417,7 @@ class InFleet:
                 self._release = None
             # The hub deals anew after every connection; what was held for the old one goes.
             await self.stages.release_all()
+            self._measuring.greeted()
         else:
             self._connected.clear()
             if self._release is None:

@@ -63,6 +63,7 @@ class RunnerProcess:
         self._write_lock = asyncio.Lock()
         self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
         self._traces: list[asyncio.Future[pipe.Trace]] = []
+        self._hops: list[asyncio.Future[pipe.Hops]] = []
         self._measured: list[asyncio.Future[pipe.Measured]] = []
         self.exited = asyncio.Event()
 
@@ -159,6 +160,14 @@ class RunnerProcess:
         """
         return await self._query(order, self._measured, deadline)
 
+    async def hops(self, deadline: float = 5.0) -> pipe.Hops:
+        """What it saw of its links.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        return await self._query(pipe.QueryHops(), self._hops, deadline)
+
     async def _query(
         self, question: pipe.ToRunner, waiting: list[asyncio.Future[T]], deadline: float
     ) -> T:
@@ -216,7 +225,8 @@ class RunnerProcess:
                     remedy=cause.remedy,
                 )
             )
-        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces, *self._measured]
+        queries = (self._stats, self._traces, self._measured, self._hops)
+        asked: list[asyncio.Future[Any]] = [future for q in queries for future in q]
         for future in asked:
             if not future.done():
                 future.set_exception(cause)
@@ -235,6 +245,9 @@ class RunnerProcess:
             return
         if isinstance(message, pipe.Measured):
             _hand_over(self._measured, message)
+            return
+        if isinstance(message, pipe.Hops):
+            _hand_over(self._hops, message)
             return
         if isinstance(message, pipe.RunnerStats):
             _hand_over(self._stats, message)

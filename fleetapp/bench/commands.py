@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from fleetapp.bench import common, parity, pipeline, prefill, prefix, speculation, users
+from fleetapp.bench import common, parity, pipeline, planner, prefill, prefix, speculation, users
 from fleetapp.errors import NotFound
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
@@ -180,6 +180,23 @@ def prefix_command(
         model,
         as_json,
         ("ttft_gain",),
+    )
+
+
+@bench.command("planner")
+@_options()
+def planner_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """The planner: against trying everything, its speed, and what it predicts against measured."""
+    effort = planner.QUICK if quick else planner.FULL
+    _run(
+        lambda library, progress: planner.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("equals_brute_force", "ms_8x80", "ms_40x80", "median_prediction_error"),
     )
 
 

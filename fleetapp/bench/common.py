@@ -65,6 +65,11 @@ def at_least(name: str, value: float, target: float) -> Check:
     return Check(name, round(value, 4), target, value >= target)
 
 
+def at_most(name: str, value: float, target: float) -> Check:
+    """A check that holds up to ``target``; judged before rounding."""
+    return Check(name, round(value, 4), target, value <= target)
+
+
 def is_true(name: str, value: bool) -> Check:
     """A check of something that is so or not."""
     return Check(name, value, True, value)

@@ -137,7 +137,13 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     """About how long it may take."""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew | Measure
+class QueryHops(msgspec.Struct, frozen=True, tag="query_hops"):
+    """Answered with Hops."""
+
+
+ToRunner = (
+    Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew | Measure | QueryHops
+)
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -345,6 +351,22 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     seconds: float
 
 
+class Hop(msgspec.Struct, frozen=True):
+    """What a runner saw of the link with one neighbour; 0 where it saw nothing."""
+
+    device_id: str
+    rtt: float
+    """Seconds."""
+    bandwidth: float
+    """Bytes per second, from there to here."""
+
+
+class Hops(msgspec.Struct, frozen=True, tag="hops"):
+    """Of all neighbours so far."""
+
+    hops: tuple[Hop, ...]
+
+
 FromRunner = (
     Progress
     | Loaded
@@ -357,4 +379,5 @@ FromRunner = (
     | RunnerStats
     | Trace
     | Measured
+    | Hops
 )

@@ -290,6 +290,10 @@ class Runner:
             for other in later:
                 self._handle(node, other)
             return
+        if isinstance(event, pipe.QueryHops):
+            found = self._ring.meter.estimates()
+            self._say(pipe.Hops(tuple(pipe.Hop(e.peer, e.rtt, e.bandwidth) for e in found)))
+            return
         if not isinstance(event, pipe.Renew):
             node.handle(event)
             return

@@ -133,14 +133,14 @@ class StageProfile(msgspec.Struct, frozen=True):
 
 
 class HopMeasurement(msgspec.Struct, frozen=True):
-    """What a node saw of the way to another one; 0 where it saw nothing."""
+    """What a node saw of its link with another one; 0 where it saw nothing."""
 
-    target: str
+    peer: str
     """Device id."""
     rtt: float = 0.0
     """Seconds, there and back."""
     bandwidth: float = 0.0
-    """Bytes per second."""
+    """Bytes per second, from there to here."""
 
 
 class ProfileReport(msgspec.Struct, frozen=True, tag="profile_report"):
