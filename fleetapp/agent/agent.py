@@ -38,6 +38,7 @@ from fleetapp.fleet.membership import add, new, new_member, sign_membership
 from fleetapp.hub.decisions import decide
 from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
@@ -375,6 +376,10 @@ class Agent:
         model = model or next((m.model_id for m in hub.router.served()), "")
         steps = await hub.router.trace(model)
         return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
+
+    async def plan(self, changes: tuple[str, ...]) -> FleetPlan:
+        """What the planner would do now, or after some changes; only on the coordinator."""
+        return await self._hub().plan_view(changes, self._settings.precision)
 
     async def decide(self, decision: Decision, device_id: str) -> None:
         """Let a waiting PC in or not, shut a member out, let it in again."""

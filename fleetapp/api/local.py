@@ -18,6 +18,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.types import ChainView, Decision, FleetView, JoinCodeView, LocalStatus, Precision
 
 COMMENT_EVERY = 15.0
@@ -70,6 +71,13 @@ class LocalAgent(Protocol):
         """The most recent steps of a model's chain; only on the coordinator, which is its head.
 
         An empty ``model`` takes the first that is served.
+        """
+        ...
+
+    async def plan(self, changes: tuple[str, ...]) -> FleetPlan:
+        """What the planner would do now, or after changes ("+16", "-NAME", "model=…", "users=…").
+
+        Only on the coordinator. Nothing is changed by it.
         """
         ...
 
@@ -137,6 +145,10 @@ class _Device(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device_id: str
 
 
+class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    what_if: tuple[str, ...] = ()
+
+
 class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 24.0
     uses: int = 10
@@ -186,6 +198,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         *(("POST", f"fleet/{d}", partial(local.decide, d)) for d in get_args(Decision)),
         ("GET", "runners", local.runners),
         ("GET", "trace", local.trace),
+        ("POST", "fleet/plan", local.plan),
         ("GET", "fleet/codes", local.codes),
         ("POST", "fleet/codes", local.make_code),
         ("DELETE", "fleet/codes/{id}", local.revoke_code),
@@ -252,6 +265,10 @@ class _Local:
         asked = await _body(request, _Device)
         await self._agent.decide(decision, asked.device_id)
         return _done()
+
+    async def plan(self, request: web.Request) -> web.Response:
+        asked = await _body(request, _Plan)
+        return json_response(await self._agent.plan(asked.what_if))
 
     async def codes(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.codes())

@@ -159,7 +159,7 @@ def divisions(count: int) -> Iterator[list[frozenset[int]]]:
 
 def random_fleet(seed: int) -> tuple[list[Node], list[Link], Wish]:
     """At most four devices and six layers; memory, links and speeds vary widely."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 (no secret)
     layers = dice.randint(1, 6)
     sizes = [dice.choice((100, 100, 100, 80, 150)) for _ in range(layers)]
     if dice.random() < 0.6:

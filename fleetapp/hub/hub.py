@@ -9,12 +9,12 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from msgspec import structs
 
-from fleetapp.errors import FleetError, NotAMember, NotFound
+from fleetapp.errors import BadRequest, FleetError, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -25,6 +25,7 @@ from fleetapp.fleet.control import (
     Heartbeat,
     MemberHello,
     MembershipUpdate,
+    ProfileReport,
     Refuse,
     Signed,
     StageStatus,
@@ -38,7 +39,12 @@ from fleetapp.hub.chains import Candidate, ChainKeeper, Shard
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
+from fleetapp.hub.planner.edits import Inputs, parse_edit, what_if
 from fleetapp.hub.planner.equal import ModelCost
+from fleetapp.hub.planner.inputs import Demand, Model, Wish
+from fleetapp.hub.planner.plan import FleetPlan
+from fleetapp.hub.planning import Member as Contributor
+from fleetapp.hub.planning import Planning, Served, held_memory, model_of
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
 from fleetapp.hub.state import StateFile, Wanted
@@ -63,6 +69,8 @@ MEMORY_SHARE = 0.8
 """Share of a node's free memory that a plan may use."""
 KV_TOKENS_PLANNED = 4096
 """Cache tokens a plan makes room for; a node takes more if it has it."""
+PLANNED_CONTEXT = 2048
+"""Cache tokens for each user that plans count with."""
 CUT_SECONDS = 1.0
 """How long a shut-out device's connection may take to read why before it is closed (s)."""
 
@@ -97,6 +105,7 @@ class Hub:
         self.keys = keys
         self.audit = audit
         self.registry = Registry()
+        self.planning = Planning()
         self._authority = authority
         self._trust = trust
         self._library = library
@@ -197,6 +206,8 @@ class Hub:
             fault = structs.replace(message, message=self.named(message.message))
             for keeper in self._keepers.values():
                 keeper.on_fault(session.device_id, fault)
+        elif isinstance(message, ProfileReport):
+            self.planning.take(session.device_id, message)
         elif beat is not None:
             for keeper in self._keepers.values():
                 keeper.on_sent(session.device_id, beat.sent_bytes)
@@ -417,6 +428,58 @@ class Hub:
         """Higher than any before, also across restarts."""
         assert self.state.value is not None
         return self.state.change(epoch=self.state.value.epoch + 1).epoch
+
+    # ------------------------------------------------------------------ plans
+
+    async def planning_inputs(self, besides: Iterable[Wanted] = ()) -> Inputs:
+        """Nodes, links and wishes as they are now.
+
+        Args:
+            besides: models that are not served, whose profiles shall be in it, too.
+        """
+        assert self.state.value is not None
+        members = [
+            Contributor(c.device_id, c.name, c.memory_free, c.coordinator)
+            for c in self.candidates()
+        ]
+        wanted = self.state.value.wanted
+        served = [await asyncio.to_thread(self._served, w) for w in (*wanted, *besides)]
+        users = max(1, len(self.registry.sessions()))
+        held = held_memory(k.view() for k in self._keepers.values())
+        nodes = self.planning.nodes(members, served, held)
+        wishes = tuple(
+            Wish(s.model, Demand(users, PLANNED_CONTEXT, stages=w.stages))
+            for s, w in zip(served, wanted, strict=False)
+        )
+        return Inputs(nodes, self.planning.links_between(nodes), wishes)
+
+    def _served(self, wanted: Wanted) -> Served:
+        manifest, digest = self._library.get(wanted.model_id)
+        _, draft = self._drafting(wanted)
+        return Served(model_of(manifest, wanted.precision, draft), digest, wanted.precision)
+
+    async def plan_view(self, changes: tuple[str, ...], precision: Precision) -> FleetPlan:
+        """What the planner would do now, or after some changes (see ``parse_edit``).
+
+        Raises:
+            BadRequest: a change that makes no sense, or there is nothing to plan.
+            NotFound: no such model or PC.
+        """
+        others: dict[str, Served] = {}
+
+        def find(name: str) -> Model:
+            others[name] = self._served(Wanted(name, precision, 0, drafts.LOOKUP))
+            return others[name].model
+
+        edits = [await asyncio.to_thread(parse_edit, change, find) for change in changes]
+        besides = [Wanted(name, precision, 0, drafts.LOOKUP) for name in others]
+        inputs = what_if(await self.planning_inputs(besides), edits)
+        if not inputs.wishes:
+            raise BadRequest(
+                "No model is served, so there is nothing to plan.",
+                remedy="Name one: --what-if model=NAME.",
+            )
+        return await asyncio.to_thread(inputs.plan)
 
     # ------------------------------------------------------------------ views
 

@@ -26,7 +26,7 @@ OLD_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one neighbour. ``rtt`` in seconds, ``bandwidth`` from it in bytes per second; 0: unknown."""
+    """Of one neighbour: seconds there and back, bytes per second from there; 0 where unknown."""
 
     peer: str
     rtt: float

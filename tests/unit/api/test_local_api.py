@@ -52,6 +52,8 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("POST", "fleet/decline", {"device_id": "dev3"}, ("decline", "dev3")),
         ("POST", "fleet/revoke", {"device_id": "dev2"}, ("revoke", "dev2")),
         ("POST", "fleet/reinstate", {"device_id": "dev9"}, ("reinstate", "dev9")),
+        ("POST", "fleet/plan", {}, ("plan",)),
+        ("POST", "fleet/plan", {"what_if": ["+16", "users=9"]}, ("plan", "+16", "users=9")),
         ("GET", "fleet/codes", None, ("codes",)),
         ("POST", "fleet/codes", {"hours": 2, "uses": 3, "approve": True},
          ("make_code", 2.0, 3, True)),
