@@ -19,6 +19,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import structs
+
 from fleetapp.bench import common, exhaustive
 from fleetapp.bench.link import Shape
 from fleetapp.bench.rounds import ANSWER_SECONDS, Prompts
@@ -45,6 +47,7 @@ SPLIT: Final = "split"
 _GIB: Final = 2**30
 _CONTEXT: Final = 512
 _WARM_STEPS: Final = 4
+_PROFILE_SECONDS: Final = 1.0
 _MBIT: Final = 1e6
 
 
@@ -60,7 +63,7 @@ class Effort:
     repeats: int = 9
 
 
-FULL: Final = Effort(fleets=500, rounds=3, tokens=96, users=(1, 2, 8), environments=6)
+FULL: Final = Effort(fleets=500, rounds=5, tokens=96, users=(1, 8), environments=6)
 QUICK: Final = Effort(fleets=60, rounds=1, tokens=40, users=(1, 8), environments=2, repeats=3)
 
 
@@ -203,112 +206,131 @@ def _random_office(count: int) -> tuple[list[Node], list[Link], Wish]:
 
 
 @dataclass(frozen=True)
+class _Part:
+    """A runner, and what it holds."""
+
+    node: str
+    ring: RunnerRing
+    index: int
+    layers: tuple[int, ...]
+
+    @property
+    def runner(self) -> RunnerClient:
+        return self.ring.runners[self.index]
+
+
+@dataclass(frozen=True)
 class _Way:
     """A way of serving: what the planner would predict for it, and the runners that do it."""
 
     name: str
     cuts: tuple[Cut, ...]
     rings: tuple[RunnerRing, ...]
+    parts: Sequence[_Part]
 
 
 class _Emulated:
-    """Two PCs of one core each, in every environment."""
+    """Two PCs of one core each, in every environment.
+
+    Both cores belong to one machine: they share its memory, and with others its time, which two PCs
+    do not. So every round is predicted from profiles of that round, and what both PCs do together
+    from profiles that both took at the same time.
+    """
 
     def __init__(self, workshop: Workshop, effort: Effort, progress: common.Progress) -> None:
         self._workshop, self._effort, self._progress = workshop, effort, progress
         self._cores = common.cores_for(2)
-        self._book = ProfileBook(time.monotonic)
         self._model = model_of(workshop.manifest, workshop.precision)
         self._digest = workshop.layout((0, workshop.layers)).model
+        self._whole = (0, workshop.layers)
 
     def rows(self) -> list[dict[str, Any]]:
         """A line for each environment, number of users and way of serving."""
-        whole = (0, self._workshop.layers)
         with ExitStack() as stack:
             self._progress("loading two PCs with the whole model")
             alone = [
-                stack.enter_context(self._workshop.ring(f"whole{i}", whole, [core]))
+                stack.enter_context(self._workshop.ring(f"whole{i}", self._whole, [core]))
                 for i, core in enumerate(self._cores)
             ]
-            self._profile_alone(alone)
-            cut = self._best_cut()
+            wholes = [_Part(f"pc{i}", ring, 0, self._whole) for i, ring in enumerate(alone)]
+            cut = self._best_cut(self._profiles(wholes))
             self._progress(f"loading the split {'+'.join(str(b - a) for a, b in pairwise(cut))}")
             ring = stack.enter_context(
                 self._workshop.ring("split", cut, self._cores, shape=Shape())
             )
+            parts = [_Part(f"pc{i}", ring, i, cut[i : i + 2]) for i in range(2)]
             ways = (
-                _Way(ONE_PC, (Cut((0,), whole),), (alone[0],)),
-                _Way(REPLICAS, (Cut((0,), whole), Cut((1,), whole)), tuple(alone)),
-                _Way(SPLIT, (Cut((0, 1), cut),), (ring,)),
+                _Way(ONE_PC, (Cut((0,), self._whole),), (alone[0],), wholes[:1]),
+                _Way(
+                    REPLICAS, (Cut((0,), self._whole), Cut((1,), self._whole)), tuple(alone), wholes
+                ),
+                _Way(SPLIT, (Cut((0, 1), cut),), (ring,), parts),
             )
             prompts = self._workshop.prompts()
             out: list[dict[str, Any]] = []
             for environment in ENVIRONMENTS[: self._effort.environments]:
-                # A shared machine is not as fast all the time: members measure again, too.
-                self._profile_alone(alone)
-                for i, layers in enumerate(pairwise(cut)):
-                    self._profile(f"pc{i}", ring.runners[i], LayerRange(*layers), ring.loaded[i])
                 ring.links[1].reshape(environment.there)
                 ring.links[0].reshape(environment.back)
                 for users in self._effort.users:
                     out += self._cell(environment, users, ways, prompts)
             return out
 
-    def _profile_alone(self, alone: Sequence[RunnerRing]) -> None:
-        whole = LayerRange(0, self._workshop.layers)
-        for i, ring in enumerate(alone):
-            self._profile(f"pc{i}", ring.head, whole, ring.loaded[0])
+    def _profiles(self, parts: Sequence[_Part]) -> list[Profile]:
+        """Of both PCs, from shards that are measured at the same time.
 
-    def _profile(
-        self, node: str, runner: RunnerClient, layers: LayerRange, loaded: pipe.Loaded
-    ) -> None:
-        self._progress(f"{node} measures layers {layers}")
-        runner.send(pipe.Measure())
-        found = runner.expect(pipe.Measured, 60.0)
-        if not found.complete:
-            raise RunnerFailed("A runner could not be profiled.")
-        profile = stage_profile(
-            found,
-            model=self._digest,
-            layers=layers,
-            of=self._workshop.layers,
-            device=self._workshop.device,
-            runtime=loaded.runtime,
-            precision=self._workshop.precision,
-        )
-        self._book.add(node, [profile])
-
-    def _nodes(self, memory: int) -> list[Node]:
-        out = []
-        for i in range(2):
-            profile = self._book.profile(
-                f"pc{i}",
-                self._workshop.device,
-                self._digest,
-                self._workshop.precision,
-                self._model,
+        Where only one PC takes part, the other one is taken to be like it.
+        """
+        book = ProfileBook(time.monotonic)
+        for part in parts:
+            part.runner.send(pipe.Measure(seconds=_PROFILE_SECONDS))
+        for part in parts:
+            found = part.runner.expect(pipe.Measured, 60.0)
+            if not found.complete:
+                raise RunnerFailed("A runner could not be profiled.")
+            profile = stage_profile(
+                found,
+                model=self._digest,
+                layers=LayerRange(*part.layers),
+                of=self._workshop.layers,
+                device=self._workshop.device,
+                runtime=part.ring.loaded[part.index].runtime,
+                precision=self._workshop.precision,
             )
-            assert profile is not None, "it has just been measured"
-            device = Device("CPU", memory, {self._model.model_id: profile})
-            out.append(Node(DeviceId(f"pc{i}"), f"PC {i + 1}", (device,), coordinator=i == 0))
-        return out
+            book.add(part.node, [profile])
+        device, precision = self._workshop.device, self._workshop.precision
+        out = [
+            book.profile(part.node, device, self._digest, precision, self._model) for part in parts
+        ]
+        known = [profile for profile in out if profile is not None]
+        return (known * 2)[:2]
 
-    def _best_cut(self) -> tuple[int, ...]:
+    def _nodes(self, profiles: Sequence[Profile], memory: int) -> list[Node]:
+        return [
+            Node(
+                DeviceId(f"pc{i}"),
+                f"PC {i + 1}",
+                (Device("CPU", memory, {self._model.model_id: profile}),),
+                coordinator=i == 0,
+                can_head=i == 0,
+            )
+            for i, profile in enumerate(profiles)
+        ]
+
+    def _best_cut(self, profiles: Sequence[Profile]) -> tuple[int, ...]:
         """Where the planner cuts for eight users if neither PC can hold the whole."""
-        plan = self._plan(ENVIRONMENTS[0], 8, whole=False)
-        stages = plan.chains[0].stages
-        # The head is the first PC; equally fast ones may be named the other way round.
-        return (0, stages[0].layers.stop, self._workshop.layers)
+        plan = self._plan(profiles, ENVIRONMENTS[0], 8, whole=False)
+        return (0, plan.chains[0].stages[0].layers.stop, self._workshop.layers)
 
-    def _plan(self, environment: Environment, users: int, *, whole: bool) -> ModelPlan:
-        wish = Wish(self._model, Demand(users=users, context=_CONTEXT))
+    def _plan(
+        self, profiles: Sequence[Profile], environment: Environment, users: int, *, whole: bool
+    ) -> ModelPlan:
         model = self._model
         need = sum(model.layer_bytes) + model.embedding_bytes + model.head_bytes
         need += _CONTEXT * users * model.kv_bytes * model.layers
-        memory = model.overhead + int(need * (2.0 if whole else 0.8))
-        nodes = self._nodes(memory)
-        if not whole:
-            nodes[1] = Node(nodes[1].device_id, nodes[1].name, nodes[1].devices, can_head=False)
+        nodes = self._nodes(profiles, model.overhead + int(need * (2.0 if whole else 0.8)))
+        if whole:  # then each may have a chain of its own
+            nodes = [structs.replace(node, can_head=True) for node in nodes]
+        wish = Wish(model, Demand(users=users, context=_CONTEXT))
         plan = plan_fleet(nodes, links_of(environment), [wish]).models[0]
         if not plan.chains:
             raise RunnerFailed(plan.text)
@@ -317,38 +339,47 @@ class _Emulated:
     def _cell(
         self, environment: Environment, users: int, ways: Sequence[_Way], prompts: Prompts
     ) -> list[dict[str, Any]]:
-        costs = Costs.of(self._nodes(_GIB << 6), links_of(environment), self._model)
-        chosen = {
-            _way_of(self._plan(environment, users, whole=True)): "both hold all",
-            _way_of(self._plan(environment, users, whole=False)): "neither does",
-        }
-        measured: dict[str, list[float]] = {way.name: [] for way in ways}
+        usable = [w for w in ways if w.name != REPLICAS or users > 1]  # else one has nobody
+        measured: dict[str, list[float]] = {way.name: [] for way in usable}
+        predicted: dict[str, list[float]] = {way.name: [] for way in usable}
+        planned: dict[str, str] = {}
         for number in range(self._effort.rounds):
-            for way in (*ways[number % 3 :], *ways[: number % 3]):
+            first = number % len(usable)
+            for way in (*usable[first:], *usable[:first]):
                 self._progress(f"{environment.name}, {users} at once: {way.name}")
-                ids = prompts.take(users)
-                measured[way.name].append(steady_rate(way.rings, ids, self._effort.tokens))
-        rows = []
-        for way in ways:
-            if way.name == REPLICAS and users == 1:
-                continue  # the second one has nobody to serve
-            predicted = sum(
-                predict.rate(costs, cut, share) for cut, share in _shared(way.cuts, users)
-            )
-            rate = statistics.median(measured[way.name])
-            rows.append(
-                {
-                    "configuration": environment.name,
-                    "users": users,
-                    "way": way.name,
-                    "planned if": chosen.get(way.name, ""),
-                    "cut": "+".join(str(b - a) for a, b in pairwise(way.cuts[0].cuts)),
-                    "predicted tok/s": round(predicted, 1),
-                    "measured tok/s": round(rate, 1),
-                    "error": round(abs(predicted - rate) / rate, 3),
-                }
-            )
-        return rows
+                profiles = self._profiles(way.parts)
+                rate = steady_rate(way.rings, prompts.take(users), self._effort.tokens)
+                measured[way.name].append(rate)
+                predicted[way.name].append(self._predict(way, profiles, environment, users))
+                if way.name == REPLICAS or users == 1:
+                    plan = self._plan(profiles, environment, users, whole=True)
+                    planned[_way_of(plan)] = "both hold all"
+        planned[SPLIT] = "neither does"
+        return [
+            {
+                "configuration": environment.name,
+                "users": users,
+                "way": way.name,
+                "planned if": planned.get(way.name, ""),
+                "cut": "+".join(str(b - a) for a, b in pairwise(way.cuts[0].cuts)),
+                "predicted tok/s": round(statistics.median(predicted[way.name]), 1),
+                "measured tok/s": round(statistics.median(measured[way.name]), 1),
+                "error": round(_error(predicted[way.name], measured[way.name]), 3),
+            }
+            for way in usable
+        ]
+
+    def _predict(
+        self, way: _Way, profiles: Sequence[Profile], environment: Environment, users: int
+    ) -> float:
+        nodes = self._nodes(profiles, _GIB << 6)
+        costs = Costs.of(nodes, links_of(environment), self._model)
+        return sum(predict.rate(costs, cut, share) for cut, share in _shared(way.cuts, users))
+
+
+def _error(predicted: Sequence[float], measured: Sequence[float]) -> float:
+    """Relative, the median of rounds."""
+    return statistics.median(abs(p - m) / m for p, m in zip(predicted, measured, strict=True))
 
 
 def _shared(cuts: Sequence[Cut], users: int) -> list[tuple[Cut, int]]:

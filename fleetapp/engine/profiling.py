@@ -29,6 +29,8 @@ _GENERATION: Final = 1
 _REPEATS: Final = 15
 _ENOUGH: Final = 3
 """Steps of one kind: at most, and those after which the time that is left decides."""
+_OVERTIME: Final = 1.5
+"""A slow device is measured at fewer sizes rather than for much longer than asked."""
 _TOKEN: Final = 7
 _SPREAD: Final = 0.5
 """Of made-up hidden states; their values do not matter for the time."""
@@ -136,16 +138,19 @@ class Profiler:
     def _steps(self) -> None:
         room = min(self._info.max_context, self._worker.executor.free_blocks * self._size)
         for piece in sorted(self._order.pieces):
-            if piece < room:
+            if piece < room and self._has_time(piece, self._prefill):
                 self._open(0)
                 self._prefill[piece] = self._time(self._segments(1, piece, past=0, sample=False))
-        history = min(self._order.history, room // 2) // self._size * self._size
+        history = min(self._order.history, room // 2, max(self._prefill, default=0))
+        history = history // self._size * self._size
         self._open(0)
         self._step(self._segments(1, max(1, history), past=0, sample=False))
         if history:
             self._worker.arrange(Keep(0, _FIRST_SLOT, _GENERATION, _KEEP, history))
         for width in sorted(self._order.widths):
             if width > self._worker.executor.free_blocks:
+                break
+            if not self._has_time(width, self._chosen if self._info.last else self._decode):
                 break
             for number in range(1, width):
                 if _FIRST_SLOT + number not in self._opened:
@@ -183,6 +188,16 @@ class Profiler:
             if self._clock() > until and (len(taken) >= _ENOUGH or self._late()):
                 break
         return statistics.median(taken)
+
+    def _has_time(self, size: int, smaller: dict[int, float]) -> bool:
+        """Whether two more steps of this size end in time, if they take as long in proportion; the
+        smallest size is always measured.
+        """
+        if not smaller:
+            return True
+        largest = max(smaller)
+        expected = 2 * smaller[largest] * size / largest
+        return self._clock() - self._began + expected < _OVERTIME * self._order.seconds
 
     def _late(self) -> bool:
         return self._clock() - self._began > self._order.seconds
