@@ -31,6 +31,7 @@ _ENOUGH: Final = 3
 """Steps of one kind: at most, and those after which the time that is left decides."""
 _OVERTIME: Final = 1.5
 """A slow device is measured at fewer sizes rather than for much longer than asked."""
+_HISTORY_PIECE: Final = 32
 _TOKEN: Final = 7
 _SPREAD: Final = 0.5
 """Of made-up hidden states; their values do not matter for the time."""
@@ -121,9 +122,7 @@ class Profiler:
         except (_Disturbed, FleetError):
             complete = False
         finally:
-            for slot in self._opened:
-                self._worker.close(Close(0, slot, _GENERATION))
-            self._worker.arrange(Drop(0, _KEEP))
+            self._close()
             # Counters tell what was done for people.
             self._worker.frames, self._worker.tokens, self._worker.compute_seconds = before
         chosen = self._chosen if self._info.last else self._decode
@@ -136,32 +135,51 @@ class Profiler:
         )
 
     def _steps(self) -> None:
+        """Decodes first: they are most of what a chain does."""
         room = min(self._info.max_context, self._worker.executor.free_blocks * self._size)
-        for piece in sorted(self._order.pieces):
-            if piece < room and self._has_time(piece, self._prefill):
-                self._open(0)
-                self._prefill[piece] = self._time(self._segments(1, piece, past=0, sample=False))
-        history = min(self._order.history, room // 2, max(self._prefill, default=0))
-        history = history // self._size * self._size
-        self._open(0)
-        self._step(self._segments(1, max(1, history), past=0, sample=False))
-        if history:
-            self._worker.arrange(Keep(0, _FIRST_SLOT, _GENERATION, _KEEP, history))
-        for width in sorted(self._order.widths):
+        history = self._past(room)
+        past = history or 1
+        for width in sorted(self._order.widths) if history else (1,):
             if width > self._worker.executor.free_blocks:
                 break
             if not self._has_time(width, self._chosen if self._info.last else self._decode):
                 break
             for number in range(1, width):
                 if _FIRST_SLOT + number not in self._opened:
-                    self._open(number, Prefix(_KEEP, history) if history else None)
-            past = history or 1
-            if not history and width > 1:
-                break
+                    self._open(number, Prefix(_KEEP, history))
             self._decode[width] = self._time(self._segments(width, 1, past=past, sample=False))
             if self._info.last:
                 segments = self._segments(width, 1, past=past, sample=True)
                 self._chosen[width] = self._time(segments)
+        self._close()
+        for piece in sorted(self._order.pieces):
+            if piece < room and self._has_time(piece, self._prefill):
+                self._open(0)
+                self._prefill[piece] = self._time(self._segments(1, piece, past=0, sample=False))
+
+    def _past(self, room: int) -> int:
+        """Compute and keep what all sequences have behind them: whole blocks, 0 if none fits.
+
+        A slow device gets less of it.
+        """
+        self._open(0)
+        wanted = min(self._order.history, room // 2) // self._size * self._size
+        until, done = self._clock() + self._share, 0
+        while done < wanted and (not done or self._clock() < until):
+            count = min(max(_HISTORY_PIECE // self._size, 1) * self._size, wanted - done)
+            self._step((Segment(_FIRST_SLOT, _GENERATION, done, count, sample=False),))
+            done += count
+        if not done:
+            self._step(self._segments(1, 1, past=0, sample=False))
+            return 0
+        self._worker.arrange(Keep(0, _FIRST_SLOT, _GENERATION, _KEEP, done))
+        return done
+
+    def _close(self) -> None:
+        for slot in self._opened:
+            self._worker.close(Close(0, slot, _GENERATION))
+        self._opened.clear()
+        self._worker.arrange(Drop(0, _KEEP))
 
     @property
     def _size(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetapp.fleet.control import StageProfile
-from fleetapp.hub.planner.costs import LAYER_START
+from fleetapp.hub.planner.costs import LAYER_START, WIDTH_SHARE
 from fleetapp.hub.planner.inputs import Curve, Model, Profile
 
 KEPT_SECONDS: Final = 7 * 86400.0
@@ -170,9 +170,9 @@ def derive(stages: Sequence[_Stage], model: Model) -> Profile | None:
     else:
         return None
     return Profile(
-        decode=_curve(decode),
-        prefill=_curve(prefill),
-        output=_curve(_outputs(ends, decode, model)),
+        decode=_curve(decode, WIDTH_SHARE),
+        prefill=_curve(prefill, 1.0),
+        output=_curve(_outputs(ends, decode, model), WIDTH_SHARE),
     )
 
 
@@ -217,5 +217,12 @@ def _medians(curves: Sequence[Pairs]) -> dict[int, float]:
     }
 
 
-def _curve(points: dict[int, float]) -> Curve:
-    return tuple((float(size), seconds) for size, seconds in sorted(points.items()))
+def _curve(points: dict[int, float], share: float) -> Curve:
+    """Slow devices are measured at fewer sizes. Where there is only one, twice the size is assumed
+    to cost ``share`` of it more.
+    """
+    curve = tuple((float(size), seconds) for size, seconds in sorted(points.items()))
+    if len(curve) > 1:
+        return curve
+    ((size, seconds),) = curve
+    return (*curve, (2 * size, seconds * (1 + share)))

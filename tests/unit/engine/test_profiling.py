@@ -78,6 +78,7 @@ def test_it_leaves_nothing_behind_and_counts_nothing() -> None:
 def test_decodes_have_a_history() -> None:
     _, _, costs = profiled()
     decodes = [s for s in costs.steps if s[0].count == 1]
+    assert decodes
     assert {segment.past_len for s in decodes for segment in s} == {32}
 
 

@@ -81,6 +81,13 @@ def test_without_a_last_stage_the_head_is_estimated_from_its_bytes() -> None:
     assert dict(found.output)[1] == pytest.approx(LAYER, rel=0.01)  # a start counts most here
 
 
+def test_a_slow_device_measured_at_one_size_is_not_taken_to_batch_for_nothing() -> None:
+    slow = stage(0, 6, decode=((1, 6.0),), chosen=((1, 6.0),), prefill=((32, 60.0),))
+    found = asked(book(slow))
+    assert found.decode == ((1.0, 1.0), (2.0, pytest.approx(1.08)))
+    assert found.prefill == ((32.0, 10.0), (64.0, 20.0))
+
+
 def test_several_measurements_are_merged_by_the_median() -> None:
     clock = Clock()
     made = book(clock=clock)
