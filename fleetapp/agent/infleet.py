@@ -14,7 +14,7 @@ from typing import Protocol
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, proof_of_key, split_address
-from fleetapp.agent.profiling import Measuring, ProfileFile
+from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.errors import BadSignature, FleetError, NotAMember, StorageError
@@ -49,6 +49,7 @@ from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
 from fleetapp.types import PROTOCOL_VERSION, FleetId, Hardware
+from fleetapp.wire.meter import Meter
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
@@ -150,9 +151,10 @@ class InFleet:
         )
         self._gate: Gatekeeper | None = None
         self._store = ShardStore(pc.paths.shards)
+        self._meter = Meter()
         self.stages = StageHost(
             store=self._store,
-            source=self.link,
+            source=MeteredSource(self.link, self._meter, self._hub_device),
             setup=self._setup,
             made_here=lambda name: self.hub.shard_folder(name) if self.hub else None,
             verify=self._verify,
@@ -163,6 +165,7 @@ class InFleet:
         self._measuring = Measuring(
             remembered=ProfileFile(pc.paths.home / "profiles.json"),
             stages=self.stages.linked,
+            downloads=self._meter.estimates,
             send=self.link.send,
             allowed=lambda: self.pc.settings().contribute and self.connected,
         )
@@ -337,6 +340,11 @@ class InFleet:
             spill_disk_bytes=settings.kv_spill_disk_mb * 2**20,
             max_context=settings.max_context,
         )
+
+    def _hub_device(self) -> str:
+        """Of the coordinator that shards are fetched from; empty if that is not clear."""
+        coordinators = self.trust.coordinators()
+        return coordinators[0].device_id if len(coordinators) == 1 else ""
 
     def _hosts(self) -> tuple[str, ...]:
         chosen = self.pc.settings().interfaces()

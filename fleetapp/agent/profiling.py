@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import structs
 
+from fleetapp.agent.downloads import ChunkSource
 from fleetapp.agent.stages import LinkedStage
 from fleetapp.engine import pipe
 from fleetapp.errors import FleetError
 from fleetapp.fleet.control import HopMeasurement, ProfileReport, StageProfile
 from fleetapp.platform.files import write_atomic
+from fleetapp.wire.meter import Estimate, Meter
 
 log = logging.getLogger("fleetapp.agent.profiling")
 
@@ -29,6 +31,8 @@ LOOK_SECONDS: Final = 20.0
 FRESH_SECONDS: Final = 86400.0
 """A measurement older than this is made again when there is time."""
 KEPT: Final = 200
+_WINDOW_BYTES: Final = 1 << 20
+_WINDOW_SECONDS: Final = 1.0
 _MOVED: Final = 0.2
 """A link is reported again when it differs by more than this."""
 
@@ -86,12 +90,66 @@ class ProfileFile:
         return tuple(structs.replace(r.profile, age=now - r.at) for r in self._kept if r.at <= now)
 
 
+class MeteredSource:
+    """A source of chunks whose rate is noted: of all chunks that come at once together.
+
+    A lower bound of the link's, as the disk has a say in it.
+
+    Args:
+        source: where the chunks come from.
+        meter: told of at least a mebibyte, or a second, at a time.
+        peer: device id of whoever sends them; empty while it is not known.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        source: ChunkSource,
+        meter: Meter,
+        peer: Callable[[], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source, self._meter, self._peer, self._clock = source, meter, peer, clock
+        self._active = 0
+        self._bytes = 0
+        self._since = 0.0
+
+    async def read(self, sha256: str, offset: int) -> AsyncIterator[bytes]:
+        """See ``ChunkSource``."""
+        if not self._active:
+            self._begin()
+        self._active += 1
+        try:
+            async for piece in self._source.read(sha256, offset):
+                if not self._bytes:
+                    self._begin()  # the wait for the first byte is no transfer
+                self._bytes += len(piece)
+                if self._clock() - self._since >= _WINDOW_SECONDS:
+                    self._note()
+                yield piece
+        finally:
+            self._active -= 1
+            if not self._active:
+                self._note()
+
+    def _begin(self) -> None:
+        self._bytes, self._since = 0, self._clock()
+
+    def _note(self) -> None:
+        took = self._clock() - self._since
+        enough = self._bytes >= _WINDOW_BYTES or took >= _WINDOW_SECONDS
+        if enough and (peer := self._peer()):
+            self._meter.transfer(peer, self._bytes, took)
+        self._begin()
+
+
 class Measuring:
     """One task for the whole of a membership.
 
     Args:
         remembered: what was measured before.
         stages: what is loaded and linked now.
+        downloads: what fetching shards has shown of links.
         send: to the hub; may raise FleetError or OSError when it is gone.
         allowed: whether measuring may begin: not when this PC's user needs it.
         pause: seconds between two looks.
@@ -101,12 +159,14 @@ class Measuring:
         self,
         remembered: ProfileFile,
         stages: Callable[[], Sequence[LinkedStage]],
+        downloads: Callable[[], Sequence[Estimate]],
         send: Callable[[ProfileReport], Awaitable[None]],
         allowed: Callable[[], bool],
         pause: float = LOOK_SECONDS,
     ) -> None:
         self._remembered = remembered
         self._stages = stages
+        self._downloads = downloads
         self._send = send
         self._allowed = allowed
         self._pause = pause
@@ -141,7 +201,9 @@ class Measuring:
         for stage in self._stages():
             if self._allowed() and self._remembered.due(stage):
                 await self._measure(stage)
-            await self._report_hops(stage)
+            await self._report_hops((await stage.runner.hops()).hops)
+        downloads = self._downloads()
+        await self._report_hops([pipe.Hop(e.peer, e.rtt, e.bandwidth) for e in downloads])
 
     async def _measure(self, stage: LinkedStage) -> None:
         found = await stage.runner.measure(pipe.Measure())
@@ -151,8 +213,7 @@ class Measuring:
         self._remembered.add(profile)
         await self._send(ProfileReport(profiles=(profile,)))
 
-    async def _report_hops(self, stage: LinkedStage) -> None:
-        seen = (await stage.runner.hops()).hops
+    async def _report_hops(self, seen: Sequence[pipe.Hop]) -> None:
         news = [hop for hop in seen if self._moved(hop)]
         if not news:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +10,14 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
-from fleetapp.agent.profiling import FRESH_SECONDS, KEPT, Measuring, ProfileFile, profile_of
+from fleetapp.agent.profiling import (
+    FRESH_SECONDS,
+    KEPT,
+    Measuring,
+    MeteredSource,
+    ProfileFile,
+    profile_of,
+)
 from fleetapp.agent.stages import LinkedStage
 from fleetapp.agent.supervisor import RunnerProcess
 from fleetapp.engine import pipe
@@ -17,6 +25,7 @@ from fleetapp.errors import NoHub, RunnerFailed
 from fleetapp.fleet.control import HopMeasurement, ProfileReport
 from fleetapp.models.manifest import decode_stage
 from fleetapp.types import LayerRange
+from fleetapp.wire.meter import Meter
 from tests.support.fake_runner import stage_folder
 
 POINTS = (pipe.Point(1, 0.01), pipe.Point(2, 0.011))
@@ -47,6 +56,7 @@ class World:
     allowed: bool = True
     told: list[ProfileReport] = field(default_factory=list)
     hub: bool = True
+    meter: Meter = field(default_factory=Meter)
 
     def __post_init__(self) -> None:
         stage = decode_stage((stage_folder(self.folder / "s", 0, 3) / "stage.json").read_bytes())
@@ -56,7 +66,13 @@ class World:
 
     def restarted(self) -> Measuring:
         self.file = ProfileFile(self.folder / "profiles.json", lambda: self.now)
-        return Measuring(self.file, lambda: [self.stage], self.send, lambda: self.allowed)
+        return Measuring(
+            self.file,
+            lambda: [self.stage],
+            self.meter.estimates,
+            self.send,
+            lambda: self.allowed,
+        )
 
     async def send(self, report: ProfileReport) -> None:
         if not self.hub:
@@ -141,6 +157,35 @@ async def test_links_are_reported_when_they_are_new_or_have_changed(world: World
         await world.measuring.look()
     hops = [h for report in world.told for h in report.hops]
     assert hops == [HopMeasurement("b", 0.01, 1e6), HopMeasurement("b", 0.02, 1e6)]
+
+
+class Pieces:
+    """A source that takes half a second for each piece of 512 KiB, after a second's wait."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def read(self, sha256: str, offset: int) -> AsyncIterator[bytes]:
+        self.world.now += 1
+        for _ in range(int(sha256)):
+            yield b"x" * (1 << 19)
+            self.world.now += 0.5
+
+
+async def test_downloads_tell_the_rate_of_the_link_from_the_hub(world: World) -> None:
+    source = MeteredSource(Pieces(world), world.meter, lambda: "hub", lambda: world.now)
+    pieces = [piece async for piece in source.read("9", 0)]
+    assert len(pieces) == 9
+    await world.measuring.look()
+    (hop,) = [h for report in world.told for h in report.hops]
+    assert (hop.peer, hop.rtt) == ("hub", 0.0)
+    assert hop.bandwidth == pytest.approx(1 << 20, rel=0.5)
+
+
+async def test_a_short_download_tells_nothing(world: World) -> None:
+    source = MeteredSource(Pieces(world), world.meter, lambda: "hub", lambda: world.now)
+    assert len([piece async for piece in source.read("1", 0)]) == 1
+    assert world.meter.estimates() == ()
 
 
 async def test_a_hub_that_is_gone_is_told_later(world: World) -> None:

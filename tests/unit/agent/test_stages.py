@@ -261,7 +261,7 @@ async def test_linked_stages_are_measured_while_idle_and_answer_as_before(
 
     first, second = pcs
     measuring = Measuring(
-        ProfileFile(tmp_path / "profiles.json"), first.host.linked, send, lambda: True
+        ProfileFile(tmp_path / "profiles.json"), first.host.linked, lambda: (), send, lambda: True
     )
     await measuring.look()
     assert first.host.linked() == ()
