@@ -44,6 +44,7 @@ from fleetapp.fleet.membership import add, new, new_member, sign_membership
 from fleetapp.hub import watch
 from fleetapp.hub.admin import Admin, HubAdmin
 from fleetapp.hub.hub import LEFT, Hub
+from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
@@ -470,7 +471,11 @@ class Agent:
         hub = self._hub()
         model = model or next((m.model_id for m in hub.router.served()), "")
         steps = await hub.router.trace(model)
-        return pipe.TraceView(model, hub.chain_view(model).nodes, steps)
+        return pipe.TraceView(model, hub.models.view(model).nodes, steps)
+
+    async def plan(self, changes: tuple[str, ...]) -> FleetPlan:
+        """What the planner would do now, or after some changes; only on the coordinator."""
+        return await self._hub().models.plan_view(changes, self._settings.precision)
 
     @property
     def admin(self) -> Admin:
@@ -493,12 +498,12 @@ class Agent:
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
-        server = hub.serve(model, precision or self._settings.precision, stages, draft)
+        server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
         return server.views()[0]
 
     async def stop_model(self, model: str) -> None:
         """Stop serving a model."""
-        await self._hub().unserve(model)
+        await self._hub().models.unserve(model)
 
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""

@@ -19,6 +19,7 @@ from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.limiter import Limiter
 from fleetapp.agent.peers import Peers
+from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
@@ -61,6 +62,7 @@ from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
 from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId, Hardware
+from fleetapp.wire.meter import Meter
 
 log = logging.getLogger("fleetapp.agent.infleet")
 
@@ -203,11 +205,12 @@ class InFleet:
         self._blobs: Bound | None = None
         self._told_shards: dict[str, str] = {}
         self._told_hosts: tuple[str, ...] = ()
+        self._meter = Meter()
         self.stages = StageHost(
             store=self._store,
-            source=self.link,
+            source=MeteredSource(self.link, self._meter, self._hub_device),
             setup=self._setup,
-            made_here=lambda name: self.hub.shard_folder(name) if self.hub else None,
+            made_here=lambda name: self.hub.models.shard_folder(name) if self.hub else None,
             verify=self._verify,
             trusted=self.trust.allows,
             report=self._report,
@@ -218,6 +221,13 @@ class InFleet:
         self._heads = HeadLink(self.stages.runner, self.link.send)
         self._work = FleetWork(self.stages, self.link, self._announce_again)
         self._announced: tuple[str, ...] = ()
+        self._measuring = Measuring(
+            remembered=ProfileFile(pc.paths.home / "profiles.json"),
+            stages=self.stages.linked,
+            downloads=self._meter.estimates,
+            send=self.link.send,
+            allowed=lambda: self.pc.guest.decision.contribute and self.connected,
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
         self._wants_whole_lists = False
@@ -270,6 +280,7 @@ class InFleet:
         self._tasks.append(asyncio.create_task(self.renewal.run()))
         self._tasks.append(asyncio.create_task(self._watch.run()))
         self.pc.guest.attach(self._work)
+        self._tasks.append(asyncio.create_task(self._measuring.run()))
 
     async def stop(self, reason: str) -> None:
         """Say goodbye, stop runners, close servers."""
@@ -472,6 +483,11 @@ class InFleet:
             max_context=settings.max_context,
         )
 
+    def _hub_device(self) -> str:
+        """Of the coordinator that shards are fetched from; empty if that is not clear."""
+        coordinators = self.trust.coordinators()
+        return coordinators[0].device_id if len(coordinators) == 1 else ""
+
     def _hosts(self) -> tuple[str, ...]:
         chosen = self.pc.settings().interfaces()
         if chosen:
@@ -579,6 +595,7 @@ class InFleet:
             # What is loaded the hello has named, for the hub to use or to release.
             await self.stages.release_unready()
             await self._tell_earlier()
+            self._measuring.greeted()
         else:
             self._connected.clear()
             await self._heads.drop()

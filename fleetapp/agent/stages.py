@@ -30,7 +30,7 @@ from fleetapp.fleet.control import (
 )
 from fleetapp.models.manifest import StageManifest, decode_stage, digest
 from fleetapp.models.store import Assembly, ShardStore
-from fleetapp.types import AssignmentView, DeviceId, Phase
+from fleetapp.types import AssignmentView, DeviceId, Phase, Precision
 
 log = logging.getLogger("fleetapp.agent.stages")
 
@@ -64,6 +64,17 @@ class RunnerSetup:
     spill_disk_bytes: int = 0
     max_context: int = 0
     """Tokens a request may have on this PC; 0: what the model and the hub allow."""
+
+
+@dataclass(frozen=True)
+class LinkedStage:
+    """A shard whose runner is in a ring."""
+
+    runner: RunnerProcess
+    manifest: StageManifest
+    precision: Precision
+    device: str
+    runtime: str
 
 
 @dataclass
@@ -170,6 +181,19 @@ class StageHost:
     def phases(self) -> dict[str, Phase]:
         """Assignments of this PC and where they stand."""
         return {a: h.status.phase for a, h in self._held.items()}
+
+    def linked(self) -> tuple[LinkedStage, ...]:
+        """What is in use now, for measuring it."""
+        device = self._setup().device
+        return tuple(
+            LinkedStage(h.runner, h.manifest, h.assign.precision, device, h.loaded.result().runtime)
+            for h in self._held.values()
+            if h.status.phase == "linked"
+            and h.runner is not None
+            and h.loaded is not None
+            and h.loaded.done()
+            and not h.loaded.exception()
+        )
 
     def sent_bytes(self) -> dict[str, int]:
         """Application bytes each runner sent to its next hop."""

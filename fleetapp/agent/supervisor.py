@@ -124,6 +124,22 @@ class RunnerProcess:
         """
         return await self._exchange.trace(deadline)
 
+    async def measure(self, order: pipe.Measure, deadline: float = 30.0) -> pipe.Measured:
+        """Have it time its layers while nobody is answered.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        return await self._exchange.measure(order, deadline)
+
+    async def hops(self, deadline: float = 5.0) -> pipe.Hops:
+        """What it saw of its links.
+
+        Raises:
+            RunnerFailed: no answer in time, or the process is gone.
+        """
+        return await self._exchange.hops(deadline)
+
     async def stop(self) -> None:
         """Close stdin, wait a little, then kill. Idempotent."""
         self._stopping = True

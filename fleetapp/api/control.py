@@ -230,7 +230,7 @@ class ControlApi:
             await pull.close()
 
     async def _blob(self, request: web.Request) -> web.Response:
-        data = await asyncio.to_thread(self._hub.read_chunk, request.match_info["sha256"])
+        data = await asyncio.to_thread(self._hub.models.read_chunk, request.match_info["sha256"])
         size = len(data)
         start = offset(request.headers.get("Range", ""), size)
         headers = {"Content-Range": f"bytes {start}-{size - 1}/{size}"} if start else {}

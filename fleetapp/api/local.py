@@ -18,6 +18,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.admin import Admin
+from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
 
 COMMENT_EVERY = 15.0
@@ -92,6 +93,13 @@ class LocalAgent(Protocol):
         """
         ...
 
+    async def plan(self, changes: tuple[str, ...]) -> FleetPlan:
+        """What the planner would do now, or after changes ("+16", "-NAME", "model=…", "users=…").
+
+        Only on the coordinator. Nothing is changed by it.
+        """
+        ...
+
     @property
     def admin(self) -> Admin:
         """What admins may ask."""
@@ -150,6 +158,10 @@ class _Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hub_address: str = ""
 
 
+class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    what_if: tuple[str, ...] = ()
+
+
 class _Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     precision: Precision | None = None
@@ -196,6 +208,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "fleet/events", local.fleet_events),
         ("GET", "runners", local.runners),
         ("GET", "trace", local.trace),
+        ("POST", "fleet/plan", local.plan),
         ("POST", "models/start", local.start),
         ("POST", "models/stop", local.stop),
         *AdminRoutes(lambda _: agent.admin).routes(),
@@ -266,6 +279,10 @@ class _Local:
 
     async def trace(self, request: web.Request) -> web.Response:
         return json_response(await self._agent.trace(request.query.get("model", "")))
+
+    async def plan(self, request: web.Request) -> web.Response:
+        asked = await read_body(request, _Plan)
+        return json_response(await self._agent.plan(asked.what_if))
 
     async def start(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Start)

@@ -17,6 +17,7 @@ from fleetapp.bench import (
     guest,
     parity,
     pipeline,
+    planner,
     prefill,
     prefix,
     recovery,
@@ -191,6 +192,23 @@ def prefix_command(
         model,
         as_json,
         ("ttft_gain",),
+    )
+
+
+@bench.command("planner")
+@_options()
+def planner_command(
+    model: str, precision: Precision, device: str, quick: bool, as_json: bool
+) -> None:
+    """The planner: against trying everything, its speed, and what it predicts against measured."""
+    effort = planner.QUICK if quick else planner.FULL
+    _run(
+        lambda library, progress: planner.run(
+            library, model, precision=precision, device=device, effort=effort, progress=progress
+        ),
+        model,
+        as_json,
+        ("equals_brute_force", "ms_8x80", "ms_40x80", "median_prediction_error"),
     )
 
 

@@ -14,6 +14,7 @@ from fleetapp.cli.agent_cmds import as_type, local_status, print_assignments
 from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.decisions import add_decisions
+from fleetapp.cli.plan import add_plan
 from fleetapp.cli.texts import in_path, when
 from fleetapp.cli.trust import add_trust
 from fleetapp.errors import BadRequest, FleetError
@@ -33,6 +34,7 @@ def fleet() -> None:
 
 add_decisions(fleet)
 add_trust(fleet)
+add_plan(fleet)
 
 
 @fleet.command()

@@ -32,6 +32,8 @@ class Exchange:
         self._requests: dict[str, asyncio.Queue[RequestEvent]] = {}
         self._stats: list[asyncio.Future[pipe.RunnerStats]] = []
         self._traces: list[asyncio.Future[pipe.Trace]] = []
+        self._hops: list[asyncio.Future[pipe.Hops]] = []
+        self._measured: list[asyncio.Future[pipe.Measured]] = []
 
     async def generate(self, request: pipe.Generate) -> AsyncIterator[RequestEvent]:
         """Run one request; leaving the iterator early cancels it within a step.
@@ -74,6 +76,22 @@ class Exchange:
         """
         return await self._query(pipe.QueryTrace(), self._traces, deadline)
 
+    async def measure(self, order: pipe.Measure, deadline: float = 30.0) -> pipe.Measured:
+        """Have it time its layers while nobody is answered.
+
+        Raises:
+            RunnerFailed: no answer in time, or the runner is gone.
+        """
+        return await self._query(order, self._measured, deadline)
+
+    async def hops(self, deadline: float = 5.0) -> pipe.Hops:
+        """What it saw of its links.
+
+        Raises:
+            RunnerFailed: no answer in time, or the runner is gone.
+        """
+        return await self._query(pipe.QueryHops(), self._hops, deadline)
+
     def hear(self, message: pipe.FromRunner) -> bool:
         """Hand a message to who waits for it; False if it answers nothing that was asked here."""
         if isinstance(message, RequestEvent):
@@ -83,6 +101,12 @@ class Exchange:
             return True
         if isinstance(message, pipe.Trace):
             _hand_over(self._traces, message)
+            return True
+        if isinstance(message, pipe.Measured):
+            _hand_over(self._measured, message)
+            return True
+        if isinstance(message, pipe.Hops):
+            _hand_over(self._hops, message)
             return True
         if isinstance(message, pipe.RunnerStats):
             return _hand_over(self._stats, message)
@@ -101,11 +125,13 @@ class Exchange:
                     remedy=cause.remedy,
                 )
             )
-        asked: list[asyncio.Future[Any]] = [*self._stats, *self._traces]
-        self._stats, self._traces = [], []
-        for future in asked:
-            if not future.done():
-                future.set_exception(cause)
+        queues: tuple[list[Any], ...] = (self._stats, self._traces, self._hops, self._measured)
+        for waiting in queues:
+            asked: list[asyncio.Future[Any]] = waiting[:]
+            waiting.clear()
+            for future in asked:
+                if not future.done():
+                    future.set_exception(cause)
 
     async def _query(
         self, question: pipe.ToRunner, waiting: list[asyncio.Future[T]], deadline: float

@@ -136,7 +136,29 @@ class Renew(msgspec.Struct, frozen=True, tag="renew"):
     """The leaf at the path of Load is a new one: show it on new connections."""
 
 
-ToRunner = Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew
+class Measure(msgspec.Struct, frozen=True, tag="measure"):
+    """Time the loaded layers, if nobody is being answered. Answered with one Measured.
+
+    It ends early, with what it has, as soon as anything else arrives.
+    """
+
+    widths: tuple[int, ...] = (1, 2, 4, 8, 16)
+    """Sequences in a decode step."""
+    pieces: tuple[int, ...] = (32, 128, 256)
+    """Positions of a prompt's piece."""
+    history: int = 128
+    """Positions that each sequence has behind it while it decodes."""
+    seconds: float = 1.5
+    """About how long it may take."""
+
+
+class QueryHops(msgspec.Struct, frozen=True, tag="query_hops"):
+    """Answered with Hops."""
+
+
+ToRunner = (
+    Load | Link | Unlink | Generate | Cancel | QueryStats | QueryTrace | Renew | Measure | QueryHops
+)
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
@@ -332,6 +354,44 @@ class TraceView(msgspec.Struct, frozen=True):
     steps: tuple[StepRecord, ...]
 
 
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """Median seconds of a step with so many sequences, or positions."""
+
+    size: int
+    seconds: float
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """What steps of this stage took, all its layers and what belongs to its place in the chain.
+
+    ``chosen`` is like ``decode``, but every sequence gets its next token: on a last stage the
+    output head then works on every row, in ``decode`` on one. Elsewhere the two are the same.
+    """
+
+    decode: tuple[Point, ...]
+    chosen: tuple[Point, ...]
+    prefill: tuple[Point, ...]
+    complete: bool
+    """False if it was disturbed, or was not begun because somebody was being answered."""
+    seconds: float
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """What a runner saw of the link with one neighbour; 0 where it saw nothing."""
+
+    device_id: str
+    rtt: float
+    """Seconds."""
+    bandwidth: float
+    """Bytes per second, from there to here."""
+
+
+class Hops(msgspec.Struct, frozen=True, tag="hops"):
+    """Of all neighbours so far."""
+
+    hops: tuple[Hop, ...]
+
+
 FromRunner = (
     Progress
     | Loaded
@@ -343,4 +403,6 @@ FromRunner = (
     | Finished
     | RunnerStats
     | Trace
+    | Measured
+    | Hops
 )

@@ -17,6 +17,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -64,6 +65,7 @@ from fleetapp.wire.frames import (
 )
 from fleetapp.wire.hello import client_hello, expect_hello
 from fleetapp.wire.listener import Listener
+from fleetapp.wire.meter import Meter
 
 log = logging.getLogger("fleetapp.engine.ring")
 
@@ -146,6 +148,8 @@ class Ring:
         self._current: _Epoch | None = None
         self._failed: tuple[Link, FleetError] | None = None
         """The last epoch that could not be formed: who asks for it is told why."""
+        self.meter = Meter()
+        """What the hops of all epochs have shown of their links, by device id."""
         self._sent_before = 0
         self._received_before = 0
         self._threads: list[threading.Thread] = []
@@ -336,6 +340,7 @@ class Ring:
                 if epoch.stop.wait(_RETRY_PAUSE):
                     raise
             else:
+                self.meter.round_trip(peer.device_id, connection.round_trip)
                 return connection
 
     def _expect_peer(self, spki: str, epoch: _Epoch) -> str:
@@ -421,6 +426,7 @@ class Ring:
         connection.patience = self._patience
         heard = time.monotonic()
         still = (-_RECENT, 0.0)
+        connection.transferred = partial(self.meter.transfer, before(epoch.link).device_id)
         while not epoch.stop.is_set():
             try:
                 frame, payload = connection.recv(self._deadline, idle=_IDLE_SLICE)

@@ -30,6 +30,7 @@ from fleetapp.engine.grammar import GrammarHost
 from fleetapp.engine.head import Head
 from fleetapp.engine.neighbours import Self
 from fleetapp.engine.pipe_io import Outlet, PipeWriter, read_message
+from fleetapp.engine.profiling import measure_idle
 from fleetapp.engine.prompts import Prepared, Prompts, TextHost
 from fleetapp.engine.ring import Ring, Security
 from fleetapp.engine.stage import Stage
@@ -235,7 +236,7 @@ class Runner:
             message_deadline=load.step_deadline,
             silence=load.silence,
         )
-        worker = Worker(
+        self._worker = worker = Worker(
             engine.executor,
             engine.grammars,
             device_id=load.device_id,
@@ -295,6 +296,15 @@ class Runner:
             self._leaving.popleft()
         elif self._leaving and isinstance(event, Received) and isinstance(node, Stage):
             return  # it waits before the word to leave, and nobody will want what it would compute
+        if isinstance(event, pipe.Measure):
+            later = measure_idle(self._worker, event, self._inbox, node.handle, self._say)
+            for other in later:
+                self._handle(node, other)
+            return
+        if isinstance(event, pipe.QueryHops):
+            found = self._ring.meter.estimates()
+            self._say(pipe.Hops(tuple(pipe.Hop(e.peer, e.rtt, e.bandwidth) for e in found)))
+            return
         if not isinstance(event, pipe.Renew):
             node.handle(event)
             return

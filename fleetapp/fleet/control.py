@@ -212,6 +212,46 @@ class HandoverRefused(msgspec.Struct, frozen=True, tag="handover_refused"):
     remedy: str = ""
 
 
+class StageProfile(msgspec.Struct, frozen=True):
+    """What steps of one shard took on one device; see ``engine.pipe.Measured``.
+
+    ``decode``, ``chosen`` and ``prefill`` are pairs of a size (sequences, or positions) and the
+    median seconds of a step.
+    """
+
+    model: str
+    """Digest of the model's manifest."""
+    layers: LayerRange
+    first: bool
+    last: bool
+    device: str
+    runtime: str
+    precision: Precision
+    decode: tuple[tuple[int, float], ...]
+    chosen: tuple[tuple[int, float], ...]
+    prefill: tuple[tuple[int, float], ...]
+    age: float = 0.0
+    """Seconds since it was measured; clocks of PCs need not agree."""
+
+
+class HopMeasurement(msgspec.Struct, frozen=True):
+    """What a node saw of its link with another one; 0 where it saw nothing."""
+
+    peer: str
+    """Device id."""
+    rtt: float = 0.0
+    """Seconds, there and back."""
+    bandwidth: float = 0.0
+    """Bytes per second, from there to here."""
+
+
+class ProfileReport(msgspec.Struct, frozen=True, tag="profile_report"):
+    """What a member has measured; after connecting all that it remembers, then what is new."""
+
+    profiles: tuple[StageProfile, ...] = ()
+    hops: tuple[HopMeasurement, ...] = ()
+
+
 FromMember = (
     MemberHello
     | Heartbeat
@@ -222,6 +262,7 @@ FromMember = (
     | HandedOver
     | HandoverRefused
     | EarlierList
+    | ProfileReport
 )
 
 

@@ -10,12 +10,10 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from pathlib import Path
 
 from msgspec import structs
 
-from fleetapp.errors import FleetError, NoCapacity, NotAMember, NotFound
+from fleetapp.errors import FleetError, NotAMember, NotFound
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.codebook import CodeBook
 from fleetapp.fleet.control import (
@@ -30,6 +28,7 @@ from fleetapp.fleet.control import (
     Heartbeat,
     MemberHello,
     MembershipUpdate,
+    ProfileReport,
     Refuse,
     Release,
     Signed,
@@ -38,32 +37,26 @@ from fleetapp.fleet.control import (
 from fleetapp.fleet.identity import Identity
 from fleetapp.fleet.membership import Member, Membership, add, remove, sign_membership
 from fleetapp.fleet.trust import TrustList
-from fleetapp.hub import catchup, drafts
+from fleetapp.hub import catchup
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.broadcast import MembershipPush
 from fleetapp.hub.clones import CloneWatch
-from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.heads import RemoteHeads
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
-from fleetapp.hub.planner.inputs import Wish
-from fleetapp.hub.planning import Nothing, Planned, Planner, demand, model_of
+from fleetapp.hub.models import Models
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
-from fleetapp.hub.serving import ModelServer
-from fleetapp.hub.stage import Candidate, Shard, Stage
-from fleetapp.hub.state import StateFile, Wanted
+from fleetapp.hub.stage import Candidate, Stage
+from fleetapp.hub.state import StateFile
 from fleetapp.hub.succession import Succession
 from fleetapp.hub.swarm import SourceBook
 from fleetapp.models.library import Library
 from fleetapp.types import (
-    ChainView,
     DeviceId,
     FleetId,
     FleetView,
-    LayerRange,
     NodeView,
-    Precision,
 )
 
 log = logging.getLogger("fleetapp.hub")
@@ -111,19 +104,12 @@ class Hub:
         self.succession = Succession(identity.device_id, trust, self.registry)
         self._authority = authority
         self._trust = trust
-        self._library = library
         self._store_membership = store_membership
-        self._servers: dict[str, ModelServer] = {}
-        self._users: dict[str, int] = {}
-        """How many each model is planned for."""
-        self._planner = Planner(Nothing)
         self._local_head = head
         self.heads = RemoteHeads(self.send)
         self._session_numbers: dict[Session, int] = {}
         self._numbers = itertools.count(1)
         self._listeners: set[asyncio.Event] = set()
-        self._shards: dict[tuple[str, LayerRange], Shard] = {}
-        self._split_lock = asyncio.Lock()
         self._tasks: set[asyncio.Future[None]] = set()
         self.clones = clones(self.registry)
         self.push = MembershipPush(
@@ -132,8 +118,9 @@ class Hub:
             send=lambda session, message: self._spawn(self._send_quietly(session, message)),
         )
         self.sources = SourceBook(self.registry.sessions, identity.device_id)
+        self.models = Models(identity.device_id[:6], self, library, state, audit)
         self.router = Router(
-            servers=lambda: tuple(self._servers.values()),
+            servers=lambda: self.models.servers,
             head=self._head,
             nodes_online=lambda: len(self.registry.sessions()),
             created=int(state.value.created),
@@ -156,15 +143,12 @@ class Hub:
 
     async def start(self) -> None:
         """Begin sweeping and serve what was wanted before."""
-        assert self.state.value is not None
         self._spawn(self._sweep())
-        for wanted in self.state.value.wanted:
-            self._keep(wanted)
+        self.models.start()
 
     async def stop(self) -> None:
         """End chains, then sessions."""
-        for server in self._servers.values():
-            await server.stop("The coordinator is shutting down.")
+        await self.models.stop()
         self.push.stop()
         for task in self._tasks:
             task.cancel()
@@ -209,10 +193,8 @@ class Hub:
 
     def _adopt(self, session: Session) -> None:
         """Use what a member has kept loaded; what nobody wants is let go."""
-        candidate = self._candidate(session)
-        taken: set[str] = set()
-        for server in self._servers.values():
-            taken |= server.adopt(session.hello.held, candidate)
+        self.models.knowledge.came(session.device_id)
+        taken = self.models.adopt(session.hello.held, self._candidate(session))
         for held in session.hello.held:
             if held.assignment not in taken:
                 message = Release(held.assignment, "It is not needed any more.")
@@ -233,34 +215,36 @@ class Hub:
             session.hosts = _reachable(session.remote, beat.hosts)
         if self.registry.heard(session, beat, now):
             self._members_changed()
-        if isinstance(message, StageStatus):
-            for server in self._servers.values():
-                server.on_status(session.device_id, message)
-        elif isinstance(message, FaultReport):
-            fault = structs.replace(message, message=self.named(message.message))
-            for server in self._servers.values():
-                server.on_fault(session.device_id, fault)
-        elif isinstance(message, FromHead):
-            self.heads.hear(session.device_id, message)
-        elif beat is not None:
-            for server in self._servers.values():
-                server.on_sent(session.device_id, beat.sent_bytes)
-        elif isinstance(message, EarlierList):
-            catchup.catch_up(message, self._trust, self.state, self.change_membership, self.audit)
-        elif isinstance(message, HandedOver | HandoverRefused):
-            self.succession.answered(session.device_id, message)
-        elif isinstance(message, Goodbye):
-            log.info("member %s says goodbye: %s", session.device_id, message.reason)
-            if message.reason == LEFT and session.device_id != self.identity.device_id:
-                self.change_membership(lambda current: remove(current, session.device_id))
-                self.audit.write(session.device_id, "left")
+        device = session.device_id
+        match message:
+            case Heartbeat():
+                self.models.on_sent(device, message.sent_bytes)
+            case StageStatus():
+                self.models.on_status(device, message)
+            case FaultReport():
+                named = structs.replace(message, message=self.named(message.message))
+                self.models.on_fault(device, named)
+            case FromHead():
+                self.heads.hear(device, message)
+            case ProfileReport():
+                self.models.knowledge.take(device, message)
+            case EarlierList():
+                catchup.catch_up(
+                    message, self._trust, self.state, self.change_membership, self.audit
+                )
+            case HandedOver() | HandoverRefused():
+                self.succession.answered(device, message)
+            case Goodbye(reason):
+                log.info("member %s says goodbye: %s", device, reason)
+                if reason == LEFT and device != self.identity.device_id:
+                    self.change_membership(lambda current: remove(current, device))
+                    self.audit.write(device, "left")
 
     def _gone(self, session: Session) -> None:
         self.succession.lost(session.device_id)
         name = self._name_of(session)
         self.heads.device_lost(session.device_id)
-        for server in self._servers.values():
-            server.on_lost(session.device_id, name)
+        self.models.on_lost(session.device_id, name)
 
     async def _sweep(self) -> None:
         while True:
@@ -338,59 +322,7 @@ class Hub:
                 )
         await session.close()
 
-    # ------------------------------------------------------------------ chains
-
-    def serve(
-        self, model_id: str, precision: Precision, stages: int, draft: str = drafts.AUTO
-    ) -> ModelServer:
-        """Want a model; present chains of it are replaced if the wish differs.
-
-        Raises:
-            NotFound: the library has no such model.
-            Unsupported: the draft model is not there or speaks another vocabulary.
-        """
-        assert self.state.value is not None
-        manifest, _ = self._library.get(model_id)
-        drafts.choose(draft, manifest, self._library.models())
-        wanted = Wanted(model_id=model_id, precision=precision, stages=stages, draft=draft)
-        current = self._servers.get(model_id)
-        if current is not None and current.wanted == wanted:
-            return current
-        others = tuple(w for w in self.state.value.wanted if w.model_id != model_id)
-        self.state.change(wanted=(*others, wanted))
-        self.audit.write("local", "serve", model=model_id, precision=precision, stages=stages)
-        if current is not None:
-            self._spawn(current.stop("It is being replaced."))
-        return self._keep(wanted)
-
-    async def unserve(self, model_id: str) -> None:
-        """Stop serving a model.
-
-        Raises:
-            NotFound: it is not being served.
-        """
-        assert self.state.value is not None
-        server = self._servers.pop(model_id, None)
-        if server is None:
-            raise NotFound(f"'{model_id}' is not being served.")
-        self.state.change(
-            wanted=tuple(w for w in self.state.value.wanted if w.model_id != model_id)
-        )
-        self.audit.write("local", "unserve", model=model_id)
-        await server.stop("It was stopped by the admin.")
-        self.changed()
-
-    def chain_view(self, model_id: str) -> ChainView:
-        """The first chain of a model."""
-        return self._servers[model_id].views()[0]
-
-    def _keep(self, wanted: Wanted) -> ModelServer:
-        # With an epoch in it the name is new, also after a restart: members may still hold stages
-        # of chains that this hub has forgotten.
-        server = ModelServer(f"{self.identity.device_id[:6]}-{self.next_epoch()}", wanted, self)
-        self._servers[wanted.model_id] = server
-        server.start()
-        return server
+    # ------------------------------------------------------------------ what models ask
 
     def _head(self, stage: Stage) -> Head | None:
         if stage.candidate.device_id == self.identity.device_id:
@@ -398,8 +330,6 @@ class Hub:
         if self.session_of(stage.candidate.device_id) != stage.candidate.session:
             return None
         return self.heads.get(stage)
-
-    # ------------------------------------------------------------------ what chains ask
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Connected members that contribute."""
@@ -444,87 +374,6 @@ class Hub:
         session = self.registry.get(device_id)
         return self._session_numbers.get(session, 0) if session is not None else 0
 
-    async def plan(
-        self, wanted: Wanted, users: int, without: frozenset[DeviceId]
-    ) -> tuple[Planned, Drafting, tuple[Candidate, ...]]:
-        """Plan all wanted models together and return this one's part.
-
-        What our own runners hold counts as free: a plan may use it again.
-
-        Raises:
-            NotFound: the library has lost the model.
-        """
-        candidates = self._plannable(without)
-        self._users[wanted.model_id] = users
-        wishes = []
-        drafting = Drafting(lookup=False)
-        for server in self._servers.values():
-            most = max((c.memory_free for c in candidates), default=0)
-            wish, chosen = await asyncio.to_thread(self._wish, server.wanted, len(candidates), most)
-            wishes.append(wish)
-            if server.wanted == wanted:
-                drafting = chosen
-        inputs = self._planner.inputs(candidates, wishes)
-        plan = (await self._planner.plan(inputs)).model(wanted.model_id)
-        if plan is None:
-            raise NoCapacity(f"There is no plan for {wanted.model_id}.")
-        return Planned(plan, inputs), drafting, candidates
-
-    def _plannable(self, without: frozenset[DeviceId]) -> tuple[Candidate, ...]:
-        held: dict[DeviceId, int] = {}
-        for server in self._servers.values():
-            for device, size in server.weights().items():
-                held[device] = held.get(device, 0) + size
-        return tuple(
-            replace(c, memory_free=c.memory_free + held.get(c.device_id, 0))
-            for c in self.candidates()
-            if not c.draining and c.device_id not in without
-        )
-
-    def _wish(self, wanted: Wanted, nodes: int, most: int) -> tuple[Wish, Drafting]:
-        """``most`` is the memory of the largest node: a draft model that fits nowhere stays away,
-        unless it was asked for.
-        """
-        manifest, _ = self._library.get(wanted.model_id)
-        drafting = drafts.choose(wanted.draft, manifest, self._library.models())
-        size = drafts.weight(self._library.get(drafting.model)[0]) if drafting.model else 0
-        if size and wanted.draft == drafts.AUTO and 2 * size > most:
-            drafting, size = Drafting(lookup=True), 0
-        model = model_of(manifest, wanted.precision, drafting, size)
-        users = self._users.get(wanted.model_id, 1)
-        return Wish(model, demand(users, wanted.stages, nodes, model.layers)), drafting
-
-    async def layers(self, model_id: str) -> int:
-        """How many the model has."""
-        manifest, _ = await asyncio.to_thread(self._library.get, model_id)
-        return len(manifest.layer_bytes)
-
-    async def shard(self, model_id: str, layers: LayerRange) -> Shard:
-        """Split on demand; the result is kept, as plans repeat."""
-        async with self._split_lock:
-            found = self._shards.get((model_id, layers))
-            if found is None:
-                folder = await asyncio.to_thread(self._library.stage, model_id, layers)
-                found = Shard(
-                    manifest=Signed(folder.payload, folder.signature, folder.signer),
-                    model_digest=folder.manifest.model_digest,
-                )
-                self._shards[model_id, layers] = found
-            return found
-
-    def read_chunk(self, sha256: str) -> bytes:
-        """One chunk of any shard made here; blocks on the disk.
-
-        Raises:
-            NotFound: no shard has it.
-            HashMismatch: it is damaged on this disk.
-        """
-        return self._library.shards.read_chunk(sha256)
-
-    def shard_folder(self, digest: str) -> Path | None:
-        """Where a shard made here lies, for the coordinator's own stage."""
-        return self._library.shards.path(digest)
-
     async def send(self, device_id: DeviceId, message: FromHub) -> None:
         """To one member.
 
@@ -537,11 +386,6 @@ class Hub:
         await session.send(self.sources.with_sources(device_id, message))
         if isinstance(message, Release):
             self.heads.released(message.assignment)
-
-    def next_epoch(self) -> int:
-        """Higher than any before, also across restarts."""
-        assert self.state.value is not None
-        return self.state.change(epoch=self.state.value.epoch + 1).epoch
 
     # ------------------------------------------------------------------ views
 
@@ -582,13 +426,9 @@ class Hub:
             fleet_id=self.state.value.fleet_id,
             name=self.state.value.name,
             nodes=tuple(nodes),
-            chains=self.chain_views(),
+            chains=self.models.views(),
             warnings=self.clones.warnings,
         )
-
-    def chain_views(self) -> tuple[ChainView, ...]:
-        """Every chain."""
-        return tuple(view for s in self._servers.values() for view in s.views())
 
     def changed(self) -> None:
         """Wake everybody who watches."""
@@ -617,8 +457,7 @@ class Hub:
         )
 
     def _members_changed(self) -> None:
-        for server in self._servers.values():
-            server.nodes_changed()
+        self.models.nodes_changed()
         self.changed()
 
     async def _send_quietly(self, session: Session, message: FromHub) -> None:

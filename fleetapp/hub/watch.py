@@ -39,4 +39,4 @@ def _unreported(hub: Hub) -> tuple[tuple[str, ...], tuple[ChainView, ...]]:
     """What changes without anybody saying so; little, however large the fleet is."""
     now = time.monotonic()
     silent = (s.device_id for s in hub.registry.sessions() if s.liveness(now) != "online")
-    return tuple(silent), hub.chain_views()
+    return tuple(silent), hub.models.views()

@@ -40,6 +40,8 @@ raises a TrustError. Passed in, because the wire knows nothing of fleets."""
 
 SEND_SECONDS: Final = 20.0
 """Default deadline for one whole outgoing message."""
+MEASURED_BYTES: Final = 64 << 10
+"""Smaller payloads say more about delays than about a link's rate."""
 _JOIN_BELOW: Final = 32 << 10  # up to here one copy is cheaper than a second TLS record
 _WRITE_SLICE: Final = 1 << 20
 _WAIT_SLICE: Final = 1.0  # longest single wait in the kernel; the closed flag is looked at between
@@ -56,6 +58,8 @@ class Connection:
             waits for it. Time in which this process itself does not run does not count.
         sent_bytes: application bytes written (prefix, header and payload; no TLS overhead).
         received_bytes: application bytes read.
+        round_trip: seconds that connecting took, or 0 on the side that accepted.
+        transferred: told how many bytes of a large payload came in how many seconds.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class Connection:
         self.patience = math.inf
         self.sent_bytes = 0
         self.received_bytes = 0
+        self.round_trip = 0.0
+        self.transferred: Callable[[int, float], None] = _ignore
         self._sock = sock
         self._limits = limits
         self._direction: Literal["both", "send", "recv"] = "both"
@@ -185,8 +191,11 @@ class Connection:
         have = min(prefix.payload, self._end - self._begin)
         payload[:have] = self._ahead[self._begin : self._begin + have]
         self._begin += have
+        missing, began = prefix.payload - have, time.perf_counter()
         while have < prefix.payload:
             have += self._read(payload[have:], until, slow)
+        if missing >= MEASURED_BYTES:
+            self.transferred(missing, time.perf_counter() - began)
         self.received_bytes += PREFIX_BYTES + prefix.header + prefix.payload
         return frame, payload
 
@@ -284,6 +293,10 @@ class Connection:
             last = self._closed and self._users == 0
         if last:
             self._sock.close()
+
+
+def _ignore(_size: int, _seconds: float) -> None:
+    """Nobody wants to know."""
 
 
 def tls_error(cause: ssl.SSLError, peer: str) -> ProtocolError | WrongFleet:

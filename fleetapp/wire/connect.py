@@ -55,8 +55,10 @@ def connect(
             if remaining <= 0 or pause.is_set():
                 break
             try:
-                tls = _handshake((host, port), context, server_hostname, remaining)
-                return _authenticated(tls, authenticate, f"{host}:{port}", limits)
+                tls, took = _handshake((host, port), context, server_hostname, remaining)
+                connection = _authenticated(tls, authenticate, f"{host}:{port}", limits)
+                connection.round_trip = took
+                return connection  # noqa: TRY300 (a stranger's connection is never returned)
             except TrustError as e:
                 failure, strangers = e, strangers + 1
             except ProtocolError as e:
@@ -77,10 +79,15 @@ def connect(
 
 def _handshake(
     address: tuple[str, int], context: ssl.SSLContext, server_hostname: str, remaining: float
-) -> ssl.SSLSocket:
+) -> tuple[ssl.SSLSocket, float]:
+    """The TLS connection, and the seconds that TCP took to connect: one round trip, answered by
+    the other kernel whatever its programs are doing.
+    """
     budget = min(remaining, _TRY_SECONDS)
     end = time.monotonic() + budget
+    began = time.perf_counter()
     raw = socket.create_connection(address, timeout=budget)
+    took = time.perf_counter() - began
     tls: ssl.SSLSocket | None = None
     try:
         # Before the handshake: its last flight must not wait for an acknowledgement.
@@ -95,7 +102,7 @@ def _handshake(
         if isinstance(e, ssl.SSLError):
             raise tls_error(e, f"{address[0]}:{address[1]}") from e
         raise
-    return tls
+    return tls, took
 
 
 def _authenticated(

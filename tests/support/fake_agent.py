@@ -15,6 +15,9 @@ import msgspec
 from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
 from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
 from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.planner.fleet import plan_fleet
+from fleetapp.hub.planner.inputs import Demand, Device, Model, Node, Wish
+from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.types import (
     AssignmentView,
     AuditCheck,
@@ -188,6 +191,15 @@ class FakeAgent:
         self._note("verify_audit", noted)
         problems = ("Line 3 of audit.jsonl does not follow.",) if noted == "bad" else ()
         return AuditCheck(7, 1, 7, "ab" * 32, problems)
+
+    async def plan(self, changes: tuple[str, ...]) -> FleetPlan:
+        self._note("plan", *changes)
+        nodes = (
+            Node(DeviceId("dev1"), "DESK-1", (Device("CPU", 4 << 30),), coordinator=True),
+            Node(DeviceId("dev2"), "José 測試", (Device("CPU", 4 << 30),)),
+        )
+        model = Model("tiny", (1 << 28,) * 20, 1 << 20, 1 << 20, 4096, 1024)
+        return plan_fleet(nodes, [], [Wish(model, Demand(users=3, context=512))])
 
     async def decide(self, decision: Decision, device_id: str) -> None:
         self._note(decision, device_id)

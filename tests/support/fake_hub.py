@@ -17,8 +17,10 @@ from fleetapp.fleet.control import (
 )
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
+from fleetapp.hub.knowledge import Knowledge
+from fleetapp.hub.planner.edits import Inputs
 from fleetapp.hub.planner.inputs import Model, Wish
-from fleetapp.hub.planning import Nothing, Planned, Planner, demand
+from fleetapp.hub.planning import Planned, Planner, demand
 from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Candidate, Shard
 from fleetapp.hub.state import Wanted
@@ -35,7 +37,7 @@ class FakeHub:
         self.layer_count = layers
         self.users = 0
         """Planned for; 0: as many as the server says."""
-        self.planner = Planner(Nothing)
+        self.planner = Planner()
         self.epoch = 0
         self.assigned: list[tuple[str, Assign]] = []
         self.linked: list[tuple[str, LinkStage]] = []
@@ -75,7 +77,7 @@ class FakeHub:
         nodes = tuple(c for c in self.candidates() if not c.draining and c.device_id not in without)
         model = Model("m", (10,) * self.layer_count, 5, 5, 1, 8, head_extra=size)
         wish = Wish(model, demand(self.users or users, wanted.stages, len(nodes), self.layer_count))
-        inputs = self.planner.inputs(nodes, (wish,))
+        inputs = Inputs(Knowledge().nodes(nodes, ()), (), (wish,))
         plan = (await self.planner.plan(inputs)).model("m")
         assert plan is not None
         return Planned(plan, inputs), drafting, nodes

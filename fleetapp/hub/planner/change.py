@@ -22,8 +22,9 @@ somebody does: shards travel, runners load, and running answers are computed aga
 def repredict(
     chain: PlannedChain, nodes: Sequence[Node], links: Sequence[Link], wish: Wish
 ) -> float:
-    """Tokens per second of a running chain by what is known now; 0 if a node or its memory is
-    gone.
+    """Tokens per second of a running chain by what is known now; 0 if a node is gone.
+
+    Memory is no question: it has what it holds.
     """
     costs = Costs.of(nodes, links, wish.model)
     ids = [(nodes[p.node].device_id, p.kind) for p in costs.places]
@@ -32,8 +33,6 @@ def repredict(
     order = tuple(ids.index((s.device_id, s.device)) for s in chain.stages)
     cuts = (0, *(s.layers.stop for s in chain.stages))
     cut = Cut(order, cuts)
-    if not predict.fits(costs, cut, chain.running * wish.demand.context):
-        return 0.0
     return predict.rate(costs, cut, chain.running)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec import structs
@@ -52,6 +52,35 @@ class SetUsers(msgspec.Struct, frozen=True, tag="set_users"):
 
 
 Edit = AddNode | RemoveNode | UseModel | SetUsers
+
+
+def parse_edit(text: str, find: Callable[[str], Model]) -> Edit:
+    """An edit as people write it: ``+16`` (GB), ``-NAME``, ``model=NAME``, ``users=20``.
+
+    Args:
+        text: one of these.
+        find: the model of a name; raises NotFound.
+
+    Raises:
+        BadRequest: it is none of these.
+        NotFound: no such model.
+    """
+    text = text.strip()
+    try:
+        if text.startswith("+"):
+            return AddNode(int(float(text[1:]) * 2**30))
+        if text.startswith("users="):
+            return SetUsers(int(text.removeprefix("users=")))
+    except (ValueError, OverflowError):
+        raise BadRequest(f"'{text}' does not end with a number.") from None
+    if text.startswith("-") and len(text) > 1:
+        return RemoveNode(text[1:])
+    if text.startswith("model=") and len(text) > len("model="):
+        return UseModel(find(text.removeprefix("model=")))
+    raise BadRequest(
+        f"'{text}' is no change that can be planned.",
+        remedy="Say +GB for a PC more, -NAME for one less, model=NAME or users=NUMBER.",
+    )
 
 
 def what_if(inputs: Inputs, edits: Iterable[Edit]) -> Inputs:

@@ -93,12 +93,6 @@ def caches(costs: Costs, chain: Cut, tokens: int) -> list[int]:
     return [(b - a) * tokens * costs.model.kv_bytes for a, b in pairwise(chain.cuts)]
 
 
-def fits(costs: Costs, chain: Cut, tokens: int) -> bool:
-    """Whether every stage has room."""
-    need = zip(weights(costs, chain), caches(costs, chain, tokens), chain.order, strict=True)
-    return all(w + c + costs.model.overhead <= costs.places[p].memory for w, c, p in need)
-
-
 def names(costs: Costs, order: Sequence[int]) -> tuple[str, ...]:
     """Of the nodes; with the device where a node has several places in the order."""
     nodes = [costs.places[p].node for p in order]

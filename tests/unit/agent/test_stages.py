@@ -12,14 +12,23 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fleetapp.agent.profiling import Measuring, ProfileFile
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.supervisor import RunnerProcess
 from fleetapp.engine import pipe
 from fleetapp.errors import NotFound
-from fleetapp.fleet.control import Assign, FaultReport, LinkStage, Neighbour, Signed, StageStatus
+from fleetapp.fleet.control import (
+    Assign,
+    FaultReport,
+    LinkStage,
+    Neighbour,
+    ProfileReport,
+    Signed,
+    StageStatus,
+)
 from fleetapp.models.manifest import decode_stage
 from fleetapp.models.store import ShardStore
-from fleetapp.types import SamplingParams
+from fleetapp.types import LayerRange, SamplingParams
 from tests.support.fake_executor import reference
 from tests.support.fake_runner import MODEL, stage_folder
 from tests.support.fleet import TestFleet, TestMember, shown_by
@@ -251,5 +260,33 @@ async def test_a_guest_leaves_its_ring_and_keeps_its_shard(pcs: tuple[PC, PC]) -
     assert isinstance(fault, FaultReport)
     # The user has gone again: the same shards form a ring without being loaded anew.
     await form(pcs, 2)
+    ids, _ = await answer(first, "hello", 9)
+    assert ids == reference(list(b"hello"), 9)
+
+
+async def test_linked_stages_are_measured_while_idle_and_answer_as_before(
+    pcs: tuple[PC, PC], tmp_path: Path
+) -> None:
+    told: list[ProfileReport] = []
+
+    async def send(report: ProfileReport) -> None:
+        told.append(report)
+
+    first, second = pcs
+    measuring = Measuring(
+        ProfileFile(tmp_path / "profiles.json"), first.host.linked, lambda: (), send, lambda: True
+    )
+    await measuring.look()
+    assert first.host.linked() == ()
+    assert [r.profiles for r in told] == [()], "nothing is in a ring yet"
+    await form(pcs, 1)
+    async with asyncio.timeout(DEADLINE):
+        await measuring.look()
+    (profile,) = told[1].profiles
+    assert (profile.model, profile.layers, profile.precision) == (MODEL, LayerRange(0, 3), "exact")
+    assert [size for size, _ in profile.decode] == [1, 2, 4, 8, 16]
+    (hop,) = told[2].hops
+    assert hop.peer == second.member.identity.device_id
+    assert 0 < hop.rtt < 5
     ids, _ = await answer(first, "hello", 9)
     assert ids == reference(list(b"hello"), 9)

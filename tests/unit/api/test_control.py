@@ -236,7 +236,7 @@ async def test_what_a_revoked_member_is_being_answered_is_cut_in_the_middle(
 ) -> None:
     shard = server.shard()
     big = max(shard.chunks, key=lambda sha: len(shard.chunks[sha]))
-    reading = server.home.hub.read_chunk
+    reading = server.home.hub.models.read_chunk
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -246,7 +246,7 @@ async def test_what_a_revoked_member_is_being_answered_is_cut_in_the_middle(
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
         return reading(sha256)
 
-    server.home.hub.read_chunk = slow  # type: ignore[method-assign]
+    server.home.hub.models.read_chunk = slow  # type: ignore[method-assign]
     async with as_member(server, anna) as theirs, as_member(server, ben) as other:
         cut = asyncio.create_task(theirs.call(f"/blobs/{big}"))
         whole = asyncio.create_task(other.call(f"/blobs/{big}"))

@@ -313,7 +313,7 @@ async def _status(linked: Linked, path: str) -> int:
 @contextlib.contextmanager
 def _held_chunks(server: ControlServer) -> Iterator[asyncio.Event]:
     """Chunks are asked for and not given; the event says that one was."""
-    hub, reading = server.home.hub, server.home.hub.read_chunk
+    hub, reading = server.home.hub.models, server.home.hub.models.read_chunk
     begun, go_on = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

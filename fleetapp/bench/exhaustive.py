@@ -1,6 +1,6 @@
-"""Every plan of a small fleet, one after another: what the planner's answers are compared with.
+"""Every plan of a small fleet, one after another: what the planner is compared with.
 
-Written from docs/planner.md alone; shares only the input values and the constants with it.
+Written apart from the planner, from docs/planner.md; shares only inputs and constants with it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Brute:
 
     def best_chain(self, running: int) -> dict[frozenset[int], float]:
         """The best rate of a chain over exactly a set of places."""
-        layers, out = len(self.wish.model.layer_bytes), {}
+        layers = len(self.wish.model.layer_bytes)
+        out: dict[frozenset[int], float] = {}
         for stages in range(1, min(len(self.places), layers) + 1):
             for order in itertools.permutations(range(len(self.places)), stages):
                 best = max(
@@ -158,7 +159,7 @@ def divisions(count: int) -> Iterator[list[frozenset[int]]]:
 
 def random_fleet(seed: int) -> tuple[list[Node], list[Link], Wish]:
     """At most four devices and six layers; memory, links and speeds vary widely."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 (no secret)
     layers = dice.randint(1, 6)
     sizes = [dice.choice((100, 100, 100, 80, 150)) for _ in range(layers)]
     if dice.random() < 0.6:
