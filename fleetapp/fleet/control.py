@@ -12,10 +12,10 @@ from fleetapp.types import Hardware, LayerRange, Phase, Precision
 MAX_MESSAGE = 8 * 1024 * 1024
 BROKEN_JSON = (msgspec.MsgspecError, RecursionError)
 """What decoding raises; the second for thousands of brackets in a field that nobody knows."""
-HEARTBEAT_SECONDS = 1.0
+HEARTBEAT_SECONDS = 0.5
 SUSPECT_AFTER = 3.0
-GONE_AFTER = 6.5
-"""Half a second of grace for the sixth: an agent that was stopped for five seconds right before a
+GONE_AFTER = 5.8
+"""Within six seconds, looking included; an agent that was stopped for five seconds right before a
 heartbeat is not gone. Who cannot be reached at all is noticed by ``platform.keepalive`` sooner.
 """
 

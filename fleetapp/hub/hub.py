@@ -66,6 +66,7 @@ LEFT = "left"
 """The reason in the goodbye of a member that wants to belong to the fleet no longer."""
 MEMORY_SHARE = 0.8
 """Share of a node's free memory that a plan may use."""
+SWEEP_SECONDS = 0.15
 CUT_SECONDS = 1.0
 """How long a shut-out device's connection may take to read why before it is closed (s)."""
 
@@ -248,7 +249,7 @@ class Hub:
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(SWEEP_SECONDS)
             for session in self.registry.silent(time.monotonic()):
                 log.warning("member %s has gone silent", session.device_id)
                 self.detach(session)

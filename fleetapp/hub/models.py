@@ -231,7 +231,8 @@ class Models:
         """
         candidates = self._plannable(without)
         most = max((c.memory_free for c in candidates), default=0)
-        wanted = [s.wanted for s in self.servers]
+        assert self._state.value is not None
+        wanted = self._state.value.wanted
         served: list[Served] = []
         drafting: dict[str, Drafting] = {}
         for wish in (*wanted, *besides):

@@ -74,7 +74,9 @@ class FakeHub:
         self, wanted: Wanted, users: int, without: frozenset[DeviceId]
     ) -> tuple[Planned, Drafting, tuple[Candidate, ...]]:
         drafting, size = self.guesses
-        nodes = tuple(c for c in self.candidates() if not c.draining and c.device_id not in without)
+        nodes = in_order(
+            c for c in self.candidates() if not c.draining and c.device_id not in without
+        )
         model = Model("m", (10,) * self.layer_count, 5, 5, 1, 8, head_extra=size)
         wish = Wish(model, demand(self.users or users, wanted.stages, len(nodes), self.layer_count))
         inputs = Inputs(Knowledge().nodes(nodes, ()), (), (wish,))

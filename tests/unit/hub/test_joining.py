@@ -281,13 +281,13 @@ def test_yes_or_no_to_somebody_who_does_not_wait_is_said(home: TestHub) -> None:
 
 def test_epochs_of_membership_and_chains_only_rise_across_restarts(home: TestHub) -> None:
     text = code(home)
-    seen, chains = [home.trust.epoch], [home.hub.next_epoch()]
+    seen, chains = [home.trust.epoch], [home.hub.models.next_epoch()]
     for name in ("anna", "ben", "cora"):
         home.ask(home.newcomer(name), text)
         seen.append(home.trust.epoch)
         home.restart()
         seen.append(home.trust.epoch)
-        chains.append(home.hub.next_epoch())
+        chains.append(home.hub.models.next_epoch())
     assert seen == sorted(seen)
     assert len(set(seen)) == 4
     assert chains == sorted(set(chains))

@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from fleetapp.errors import BadRequest, NotFound
 from fleetapp.fleet.control import HopMeasurement, ProfileReport, StageProfile
-from fleetapp.hub.planner.inputs import STAGE_OVERHEAD
-from fleetapp.hub.planning import held_memory, model_of
+from fleetapp.hub.knowledge import model_of
 from fleetapp.hub.state import Wanted
 from fleetapp.models.manifest import Architecture, ModelManifest, encode
-from fleetapp.types import AssignmentView, ChainView, LayerRange
+from fleetapp.types import LayerRange
 from tests.support.hubs import Line, TestHub
 
 MIB = 2**20
@@ -72,7 +70,7 @@ async def test_what_is_wanted_is_planned_over_who_contributes(home: TestHub) -> 
     Line(home, home.me)
     Line(home, anna)
     want(home)
-    plan = await home.hub.plan_view((), "fast")
+    plan = await home.hub.models.plan_view(("users=2",), "fast")
     (model,) = plan.models
     assert model.users == 2
     assert {s.name for c in model.chains for s in c.stages} == {"anna", "hub"}
@@ -83,7 +81,7 @@ async def test_measurements_of_members_count(home: TestHub) -> None:
     anna = home.enrol("anna")
     lines = [Line(home, home.me), Line(home, anna)]
     want(home)
-    _, digest = home.hub._library.get("m")
+    _, digest = home.hub.models._library.get("m")
     for line, layer in zip(lines, (0.02, 0.001), strict=True):
         pairs = tuple((w, 10 * layer) for w in (1, 2, 4))
         stage = StageProfile(
@@ -93,9 +91,9 @@ async def test_measurements_of_members_count(home: TestHub) -> None:
     home.hub.received(
         lines[0].session, ProfileReport(hops=(HopMeasurement(anna.identity.device_id, 0.03, 1e6),))
     )
-    inputs = await home.hub.planning_inputs()
+    inputs, _, _ = await home.hub.models._inputs(frozenset())
     assert {(k.rtt, k.bandwidth) for k in inputs.links} == {(0.03, 1e6)}
-    plan = await home.hub.plan_view(("users=1",), "fast")
+    plan = await home.hub.models.plan_view(("users=1",), "fast")
     assert [[s.name for s in c.stages] for c in plan.models[0].chains] == [["anna"]]
     assert "not been measured" not in plan.models[0].text
 
@@ -104,16 +102,16 @@ async def test_a_wish_for_stages_is_in_it(home: TestHub) -> None:
     Line(home, home.me)
     Line(home, home.enrol("anna"))
     want(home, stages=2)
-    plan = await home.hub.plan_view((), "fast")
+    plan = await home.hub.models.plan_view((), "fast")
     assert [len(c.stages) for c in plan.models[0].chains] == [2]
 
 
 async def test_what_if_there_were_another_model_or_pc(home: TestHub, tmp_path: Path) -> None:
     Line(home, home.me)
     put(home, tmp_path, manifest("large", 40, 200))
-    found = (await home.hub.plan_view(("model=large",), "fast")).models[0]
+    found = (await home.hub.models.plan_view(("model=large",), "fast")).models[0]
     assert (found.model_id, found.chains) == ("large", ())
-    found = (await home.hub.plan_view(("model=large", "+16"), "fast")).models[0]
+    found = (await home.hub.models.plan_view(("model=large", "+16"), "fast")).models[0]
     assert [s.name for s in found.chains[0].stages] == ["NEW-PC-1"]
 
 
@@ -134,14 +132,7 @@ async def test_what_makes_no_sense_is_refused(
 ) -> None:
     Line(home, home.me)
     with pytest.raises(error):
-        await home.hub.plan_view(changes, "fast")
-
-
-def test_memory_of_loaded_stages_may_be_used_again() -> None:
-    stage = AssignmentView("d1", "A", "m", 0, 2, LayerRange(0, 5), "linked", total=500)
-    other = structs.replace(stage, device_id="d2", phase="downloading")
-    chain = ChainView("c", "m", "fast", 1, "live", "", assignments=(stage, other))
-    assert held_memory([chain, chain]) == {"d1": 2 * (500 + STAGE_OVERHEAD)}
+        await home.hub.models.plan_view(changes, "fast")
 
 
 def test_a_manifest_as_the_planner_takes_it() -> None:
