@@ -100,7 +100,8 @@ class Registry:
     def silent(self, now: float) -> tuple[Session, ...]:
         """Sessions to be ended because nothing was heard for too long.
 
-        Asked several times a second. If this hub itself has slept or was stopped in between, nobody else
+        Asked several times a second. If this hub itself has slept or was stopped in between, nobody
+        else
         is to blame: all get time to be heard again.
         """
         looked, self._looked = self._looked, now

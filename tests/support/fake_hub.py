@@ -20,7 +20,7 @@ from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.knowledge import Knowledge
 from fleetapp.hub.planner.edits import Inputs
 from fleetapp.hub.planner.inputs import Model, Wish
-from fleetapp.hub.planning import Planned, Planner, demand
+from fleetapp.hub.planning import Planned, Planner, demand, in_order
 from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Candidate, Shard
 from fleetapp.hub.state import Wanted
