@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from fleetapp.bench import runners
@@ -53,10 +54,27 @@ class RunnerRing(runners.RunnerRing):
     ) -> None:
         layout = Layout(tuple(stage_dirs), tuple(layers_start), model)
         super().__init__(root, layout, module=module, env=env, **load)
+        self._all_loads = list(self._loads)
 
     def chat(self, question: str, **sampling: Any) -> str:
         """Begin an answer to one user message."""
         return self.begin([pipe.ChatMessage("user", question)], **sampling)
+
+    def replace_others(self, stage_dirs: list[Path], layers_start: list[int]) -> None:
+        """Other processes, as many or fewer, in the place of all behind the head: link next."""
+        assert len(stage_dirs) < len(self.members)
+        for runner in self.runners[1:]:
+            runner.process.kill()
+            runner.ended()
+        self._loads[1:] = [
+            msgspec.structs.replace(load, stage_dir=str(path))
+            for load, path in zip(self._all_loads[1:], stage_dirs, strict=False)
+        ]
+        self.layout = Layout(
+            (self.layout.folders[0], *stage_dirs), (0, *layers_start), self.layout.model
+        )
+        self.runners[1:] = [self._spawn(i) for i in range(1, len(self._loads))]
+        self.loaded[1:] = [self._when_loaded(r) for r in self.runners[1:]]
 
     def assert_clean(self, seconds: float = 5.0) -> None:
         """No slot, no block, no request is left in any process, once the last Close is around."""
