@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
 from fleetapp.errors import Malformed, PeerClosed, PeerTimeout, ProtocolError, WrongFleet
+from fleetapp.platform.keepalive import watch_peer
 from fleetapp.wire.codec import (
     DEFAULT_LIMITS,
     PREFIX_BYTES,
@@ -84,6 +85,7 @@ class Connection:
         """What was read and not yet taken lies between the next two."""
         self._begin = self._end = 0
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        watch_peer(sock)
 
     @property
     def closed(self) -> bool:

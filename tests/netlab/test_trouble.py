@@ -32,6 +32,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Iterator[Lab
 
 @pytest.fixture(scope="module")
 def undisturbed(lab: Lab) -> list[int]:
+    lab.hosts[0].until_live(3, LIVE_WITHIN)  # the test before may have left it in the middle
     return whole(lab.hosts[0], TOKENS)
 
 
