@@ -19,6 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 from msgspec import structs
 
 from fleetapp.bench import common, exhaustive
@@ -48,6 +49,8 @@ _GIB: Final = 2**30
 _CONTEXT: Final = 512
 _WARM_STEPS: Final = 4
 _PROFILE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.25
+_IDLE_PERCENT: Final = 25.0
 _MBIT: Final = 1e6
 
 
@@ -61,10 +64,14 @@ class Effort:
     users: tuple[int, ...]
     environments: int
     repeats: int = 9
+    patience: float = 120.0
+    """Seconds that may be waited in all for others to leave the cores alone."""
 
 
-FULL: Final = Effort(fleets=500, rounds=5, tokens=96, users=(1, 8), environments=6)
-QUICK: Final = Effort(fleets=60, rounds=1, tokens=40, users=(1, 8), environments=2, repeats=3)
+FULL: Final = Effort(fleets=500, rounds=3, tokens=96, users=(1, 8), environments=6)
+QUICK: Final = Effort(
+    fleets=60, rounds=1, tokens=40, users=(1, 8), environments=2, repeats=3, patience=5.0
+)
 
 
 @dataclass(frozen=True)
@@ -205,6 +212,21 @@ def _random_office(count: int) -> tuple[list[Node], list[Link], Wish]:
 # ---------------------------------------------------------------------- does it come true
 
 
+class Patience:
+    """Waits until nobody uses the cores, so many seconds in all."""
+
+    def __init__(self, seconds: float) -> None:
+        self.left = seconds
+
+    def wait(self, cores: Sequence[int]) -> None:
+        """Return when they are idle, or when there is no more time for it."""
+        while self.left > 0:
+            busy = psutil.cpu_percent(interval=_LOOK_SECONDS, percpu=True)
+            if max(busy[core] for core in cores) <= _IDLE_PERCENT:
+                return
+            self.left -= _LOOK_SECONDS
+
+
 @dataclass(frozen=True)
 class _Part:
     """A runner, and what it holds."""
@@ -233,8 +255,9 @@ class _Emulated:
     """Two PCs of one core each, in every environment.
 
     Both cores belong to one machine: they share its memory, and with others its time, which two PCs
-    do not. So every round is predicted from profiles of that round, and what both PCs do together
-    from profiles that both took at the same time.
+    do not. So every round is predicted from profiles of that round, taken as the way works: both
+    PCs at once where both compute at once, one after the other where a lone user's frame goes from
+    one to the other. Before each the bench waits for cores that nobody else uses, for a while.
     """
 
     def __init__(self, workshop: Workshop, effort: Effort, progress: common.Progress) -> None:
@@ -243,6 +266,7 @@ class _Emulated:
         self._model = model_of(workshop.manifest, workshop.precision)
         self._digest = workshop.layout((0, workshop.layers)).model
         self._whole = (0, workshop.layers)
+        self._patience = Patience(effort.patience)
 
     def rows(self) -> list[dict[str, Any]]:
         """A line for each environment, number of users and way of serving."""
@@ -253,7 +277,7 @@ class _Emulated:
                 for i, core in enumerate(self._cores)
             ]
             wholes = [_Part(f"pc{i}", ring, 0, self._whole) for i, ring in enumerate(alone)]
-            cut = self._best_cut(self._profiles(wholes))
+            cut = self._best_cut(self._profiles(wholes, together=True))
             self._progress(f"loading the split {'+'.join(str(b - a) for a, b in pairwise(cut))}")
             ring = stack.enter_context(
                 self._workshop.ring("split", cut, self._cores, shape=Shape())
@@ -275,15 +299,19 @@ class _Emulated:
                     out += self._cell(environment, users, ways, prompts)
             return out
 
-    def _profiles(self, parts: Sequence[_Part]) -> list[Profile]:
-        """Of both PCs, from shards that are measured at the same time.
+    def _profiles(self, parts: Sequence[_Part], *, together: bool) -> list[Profile]:
+        """Of both PCs, measured at the same time or one after the other.
 
         Where only one PC takes part, the other one is taken to be like it.
         """
         book = ProfileBook(time.monotonic)
+        order = pipe.Measure(seconds=_PROFILE_SECONDS)
+        if together:
+            for part in parts:
+                part.runner.send(order)
         for part in parts:
-            part.runner.send(pipe.Measure(seconds=_PROFILE_SECONDS))
-        for part in parts:
+            if not together:
+                part.runner.send(order)
             found = part.runner.expect(pipe.Measured, 60.0)
             if not found.complete:
                 raise RunnerFailed("A runner could not be profiled.")
@@ -347,7 +375,8 @@ class _Emulated:
             first = number % len(usable)
             for way in (*usable[first:], *usable[:first]):
                 self._progress(f"{environment.name}, {users} at once: {way.name}")
-                profiles = self._profiles(way.parts)
+                self._patience.wait(self._cores)
+                profiles = self._profiles(way.parts, together=users > 1)
                 rate = steady_rate(way.rings, prompts.take(users), self._effort.tokens)
                 measured[way.name].append(rate)
                 predicted[way.name].append(self._predict(way, profiles, environment, users))
@@ -364,6 +393,8 @@ class _Emulated:
                 "cut": "+".join(str(b - a) for a, b in pairwise(way.cuts[0].cuts)),
                 "predicted tok/s": round(statistics.median(predicted[way.name]), 1),
                 "measured tok/s": round(statistics.median(measured[way.name]), 1),
+                "lowest": round(min(measured[way.name]), 1),
+                "highest": round(max(measured[way.name]), 1),
                 "error": round(_error(predicted[way.name], measured[way.name]), 3),
             }
             for way in usable
@@ -378,8 +409,9 @@ class _Emulated:
 
 
 def _error(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Relative, the median of rounds."""
-    return statistics.median(abs(p - m) / m for p, m in zip(predicted, measured, strict=True))
+    """Of the median of all rounds, relative."""
+    rate = statistics.median(measured)
+    return abs(statistics.median(predicted) - rate) / rate
 
 
 def _shared(cuts: Sequence[Cut], users: int) -> list[tuple[Cut, int]]:

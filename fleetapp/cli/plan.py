@@ -44,7 +44,7 @@ def plan(app: App, /, changes: tuple[str, ...], as_json: bool) -> None:
     if found.memory:
         click.echo("Memory planned:")
         output.print_table(
-            ("PC", "Memory"), [(name, output.size(size)) for name, size in found.memory.items()]
+            ("PC", "Memory"), [(node.name, output.size(node.bytes)) for node in found.memory]
         )
 
 

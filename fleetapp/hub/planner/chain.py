@@ -26,6 +26,8 @@ SAME: Final = 1e-6
 _HEADS_TRIED: Final = 3
 _WIDTHS_TRIED: Final = 3
 _ORDERS_CHECKED: Final = 3
+_EQUAL: Final = 1.001
+"""Layers whose sizes differ by no more than this are equal."""
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,8 @@ class Chains:
         self, part: Chains, places: list[int], running: int, stages: int
     ) -> list[tuple[int, ...]]:
         lengths = [stages] if stages else range(2, len(places) + 1)
+        sizes = self.costs.model.layer_bytes
+        self.bounded |= max(sizes) > _EQUAL * min(sizes)  # the order is one for average layers
         order = tour.best_order(part.costs, running, self.context, lengths)
         return [tuple(places[p] for p in order)] if order is not None else []
 

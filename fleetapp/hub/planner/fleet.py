@@ -22,6 +22,7 @@ from fleetapp.hub.planner.plan import (
     Alternative,
     FleetPlan,
     ModelPlan,
+    NodeMemory,
     PlannedChain,
     PlannedStage,
     Standby,
@@ -105,10 +106,13 @@ def plan_fleet(nodes: Sequence[Node], links: Sequence[Link], wishes: Sequence[Wi
         _model_plan(task, share, nodes, used, len(tasks) == 1)
         for task, share in zip(tasks, shares, strict=True)
     )
-    memory: dict[str, int] = {}
+    sizes: dict[int, int] = {}
     for (n, _), size in used.items():
-        memory[nodes[n].name] = memory.get(nodes[n].name, 0) + size
-    unused = tuple(node.name for node in nodes if node.name not in memory)
+        sizes[n] = sizes.get(n, 0) + size
+    memory = tuple(
+        NodeMemory(nodes[n].device_id, nodes[n].name, size) for n, size in sorted(sizes.items())
+    )
+    unused = tuple(node.name for n, node in enumerate(nodes) if n not in sizes)
     return FleetPlan(models, memory, unused)
 
 

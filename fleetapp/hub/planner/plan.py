@@ -84,11 +84,19 @@ class ModelPlan(msgspec.Struct, frozen=True):
         return " ".join(self.sentences)
 
 
+class NodeMemory(msgspec.Struct, frozen=True):
+    """What a plan needs on one node, of all models together."""
+
+    device_id: DeviceId
+    name: str
+    bytes: int
+
+
 class FleetPlan(msgspec.Struct, frozen=True):
-    """All models. ``memory`` is by node name, bytes."""
+    """All models, and the nodes that hold something."""
 
     models: tuple[ModelPlan, ...]
-    memory: dict[str, int]
+    memory: tuple[NodeMemory, ...]
     unused: tuple[str, ...]
     """Names of nodes that hold no layer."""
 

@@ -130,6 +130,13 @@ def test_unmeasured_nodes_are_planned_with_an_assumption_that_is_stated() -> Non
     assert "B has" in alone.text
 
 
+def test_two_pcs_of_one_name_are_two_pcs() -> None:
+    nodes = [node("A", 7), structs.replace(node("B", 7), name="A")]
+    found = plan_fleet(nodes, links(nodes), [wish(2)])
+    assert [m.device_id for m in found.memory] == ["a", "b"]
+    assert found.unused == ()
+
+
 def test_spare_nodes_keep_copies_the_steadiest_first() -> None:
     nodes = [
         node("A", coordinator=True),
@@ -145,7 +152,7 @@ def test_memory_and_prediction_are_consistent() -> None:
     whole = plan_fleet(nodes, links(nodes), [wish(4)])
     found = whole.models[0]
     chain = found.chains[0]
-    assert whole.memory == {s.name: s.memory for s in chain.stages}
+    assert {m.name: m.bytes for m in whole.memory} == {s.name: s.memory for s in chain.stages}
     assert found.tokens_per_second == chain.tokens_per_second > chain.one_user > 0
     assert chain.stages[0].layers.start == 0
     assert chain.stages[-1].layers.stop == 20
@@ -174,7 +181,8 @@ def test_two_models_on_one_pc_share_it_and_it_is_said() -> None:
     found = plan_fleet(nodes, [], two())
     assert all(m.chains for m in found.models)
     assert "also hold another model" in found.models[1].text
-    assert found.memory["A"] <= 24 * GIB
+    (memory,) = found.memory
+    assert memory.bytes <= 24 * GIB
 
 
 def test_two_models_in_a_large_fleet_are_both_served() -> None:
