@@ -346,9 +346,9 @@ class ModelServer:
         if self._plan_now is None:
             return True
         inputs = planned.inputs
-        current = FleetPlan((self._plan_now,), {}, ())
+        current = FleetPlan((self._plan_now,), (), ())
         current = refreshed(current, inputs.nodes, inputs.links, inputs.wishes)
-        return worth_changing(current, FleetPlan((planned.plan,), {}, ()), disturbed)
+        return worth_changing(current, FleetPlan((planned.plan,), (), ()), disturbed)
 
     def _users(self) -> int:
         """How many to plan for: the most that have lately asked at once, and a quarter of the PCs
