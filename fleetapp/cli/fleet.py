@@ -158,6 +158,10 @@ def attention(view: FleetView) -> list[str]:
                 f"{node.name} waits to be approved: 'fleetapp fleet approve {node.device_id}' "
                 "if its own screen shows that id."
             )
+        elif node.drained:
+            sentences.append(
+                f"{node.name} is drained: it gets no work until 'fleetapp fleet undrain'."
+            )
         elif node.state in ("offline", "suspected"):
             sentences.append(f"{node.name} is {node.state}{_seen(node)}.")
     for chain in view.chains:
@@ -191,6 +195,9 @@ def _print_chain(chain: ChainView) -> None:
         click.echo(output.one_line(chain.plan))
     if chain.assignments:
         print_assignments(chain.assignments)
+    if chain.standbys:
+        click.echo("Held ready, to take over when a PC leaves:")
+        print_assignments(chain.standbys)
 
 
 @fleet.command()
