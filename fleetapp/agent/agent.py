@@ -19,6 +19,7 @@ import msgspec
 from fleetapp import __version__
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
+from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
 from fleetapp.agent.joining import Address, join, read_reply, split_address
@@ -84,7 +85,13 @@ class Agent:
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
-        self._guest = Guest(paths, platform, lambda: self._settings, self._changed)
+        self._guest = Guest(
+            paths,
+            platform,
+            lambda: self._settings,
+            self._changed,
+            Devices(lambda: self._settings.devices),
+        )
         self._pc = PC(
             paths=paths,
             platform=platform,

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from fleetapp.agent.devices import Devices
 from fleetapp.contribution.caps import disk_for_fleet, memory_for_fleet
 from fleetapp.contribution.monitor import Monitor, Surroundings
 from fleetapp.contribution.pauses import PauseFile, pause_for
@@ -23,7 +24,7 @@ from fleetapp.errors import BadRequest, ManagedByPolicy, NotContributing
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
-from fleetapp.types import ContributionView
+from fleetapp.types import ContributionView, DeviceClass
 
 log = logging.getLogger("fleetapp.agent.guest")
 
@@ -72,6 +73,7 @@ class Guest:
         platform: whose sensors are asked.
         settings: as they are now.
         shown: called after every change that people should see.
+        devices: what runners could compute on.
     """
 
     def __init__(
@@ -80,7 +82,9 @@ class Guest:
         platform: Platform,
         settings: Callable[[], Settings],
         shown: Callable[[], None],
+        devices: Devices | None = None,
     ) -> None:
+        self.devices = devices or Devices(lambda: "CPU")
         self._paths = paths
         self._platform = platform
         self._settings = settings
@@ -89,7 +93,14 @@ class Guest:
         self._monitor = Monitor(
             platform,
             paths,
-            Surroundings(settings, self._held, self._decided, self._sleeps, self._woke),
+            Surroundings(
+                settings,
+                self._held,
+                self._decided,
+                self._sleeps,
+                self._woke,
+                devices=lambda: self.devices.found,
+            ),
         )
         self._work: Work | None = None
         self._news = asyncio.Event()
@@ -103,7 +114,19 @@ class Guest:
         self._tasks = [
             asyncio.create_task(self._monitor.run()),
             asyncio.create_task(self._act_on_news()),
+            asyncio.create_task(self._look_for_devices()),
         ]
+
+    async def _look_for_devices(self) -> None:
+        before = self.lends
+        await self.devices.look()
+        if self._work is not None and self.lends != before:
+            self._work.tell()
+
+    @property
+    def lends(self) -> tuple[DeviceClass, ...]:
+        """On what stages should be computed here, as things are now."""
+        return self.devices.for_stages(self.decision.devices)
 
     async def stop(self) -> None:
         """Look no more."""

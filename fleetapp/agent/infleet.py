@@ -434,7 +434,9 @@ class InFleet:
                 disk_free=self._disk_free(pc.paths.shards),
                 cpu=pc.platform.cpu_name(),
                 runtime=pc.runtime(),
+                devices=pc.guest.devices.names or ("CPU",),
             ),
+            lends=pc.guest.lends or ("CPU",),
             contribute=pc.guest.decision.contribute,
             hosts=self._told_hosts,
             held=self.stages.held(),
@@ -457,6 +459,7 @@ class InFleet:
             sent_bytes=self.stages.sent_bytes(),
             reason=guest.decision.reason,
             draining=guest.decision.draining,
+            lends=guest.lends or ("CPU",),
             shards=self._told_shards if self._told_shards != told else None,
             hosts=self._told_hosts if self._told_hosts != before else None,
         )

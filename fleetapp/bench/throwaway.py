@@ -168,6 +168,7 @@ class ThrowAwayFleet:
                 "FLEETAPP_API_PORT": "0",
                 "FLEETAPP_CONTROL_PORT": "0",
                 "FLEETAPP_KEYRING": "off",
+                "FLEETAPP_DEVICES": "CPU",
                 "FLEETAPP_CONTRIBUTE": "1",
                 **NO_GUEST,
                 "FLEETAPP_MODELS_DIR": str(self._models),

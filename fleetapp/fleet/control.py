@@ -86,6 +86,7 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """Assignment id -> bytes its runner has sent to the next hop."""
     reason: str = ""
     """A ContributionReason: why it contributes or not. Newer members may know more of them."""
+    lends: tuple[str, ...] = ("CPU",)
     draining: bool = False
     """It finishes what runs and wants nothing new; then it stops contributing."""
     shards: dict[str, str] | None = None
@@ -151,6 +152,8 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     """Fingerprint of the membership list that this node has, which need not be sent then; later
     ones are sent to it as differences. Empty: it wants whole lists.
     """
+    lends: tuple[str, ...] = ("CPU",)
+    """Kinds of devices on which it computes stages, as things are now."""
     shards: dict[str, str] = {}
     """What it holds whole: digest of the shard's manifest -> of the model's."""
     shard_port: int = 0

@@ -179,6 +179,7 @@ class Hub:
             memory_free=hello.hardware.memory_free,
             disk_free=hello.hardware.disk_free,
             contribute=hello.contribute,
+            lends=hello.lends,
             shards=hello.shards,
             remote=remote,
         )
@@ -346,7 +347,7 @@ class Hub:
             coordinator=session.device_id == self.identity.device_id,
             session=self._session_numbers[session],
             draining=session.draining or self._drained(session.device_id),
-            devices=session.hello.hardware.devices,
+            devices=session.lends or ("CPU",),
         )
 
     def drain(self, device_id: str, *, on: bool) -> bool:

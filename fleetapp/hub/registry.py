@@ -35,6 +35,7 @@ class Session:
     contribute: bool
     told: int = -1
     """Epoch of the membership list that was last sent to it."""
+    lends: tuple[str, ...] = ("CPU",)
     reason: str = ""
     """Why it contributes or not, as it said last."""
     draining: bool = False
@@ -87,8 +88,9 @@ class Registry:
         session.last_heard = now
         if beat is None:
             return False
-        was = session.contribute, session.reason, session.draining
-        changed = was != (beat.contribute, beat.reason, beat.draining)
+        was = session.contribute, session.reason, session.draining, session.lends
+        changed = was != (beat.contribute, beat.reason, beat.draining, beat.lends)
+        session.lends = beat.lends
         session.memory_free = beat.memory_free
         session.disk_free = beat.disk_free
         session.contribute, session.reason = beat.contribute, beat.reason

@@ -148,6 +148,13 @@ def _words(parse: Callable[[str], object]) -> Callable[[Any], str]:
     return check
 
 
+def _devices(raw: Any) -> str:
+    words = [p.strip().upper() for p in _text(raw).split(",") if p.strip()]
+    if not set(words) <= {"CPU", "GPU", "NPU"}:
+        raise ValueError("CPU, GPU and NPU separated by commas")
+    return ",".join(dict.fromkeys(words))
+
+
 def _programs(raw: Any) -> str:
     return ",".join(dict.fromkeys(p.strip() for p in _text(raw).split(",") if p.strip()))
 
@@ -183,6 +190,9 @@ class Settings:
     )
     idle_minutes: int = _setting(
         5, _whole(0, 1440), "Minutes without a key or a mouse until this PC counts as idle."
+    )
+    devices: str = _setting(
+        "", _devices, "Kinds of devices to use (CPU, GPU, NPU); empty: all there are."
     )
     contribute_cpu: bool = _setting(True, parse_bool, "Lend the processor.")
     contribute_gpu: bool = _setting(True, parse_bool, "Lend the graphics processor.")

@@ -95,7 +95,7 @@ class Host(AgentProcess):
         self.address = f"{NETWORK}.{number}"
         # Nothing that would help one PC to find another.
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("FLEETAPP_")}
-        self.env |= {"FLEETAPP_KEYRING": "off", **env}
+        self.env |= {"FLEETAPP_KEYRING": "off", "FLEETAPP_DEVICES": "CPU", **env}
 
     def _line(self) -> list[str]:
         return ["ip", "netns", "exec", self.namespace, *super()._line()]

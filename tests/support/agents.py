@@ -39,6 +39,7 @@ class AgentProcess:
             "FLEETAPP_API_PORT": "0",
             "FLEETAPP_CONTROL_PORT": "0",
             "FLEETAPP_KEYRING": "off",
+            "FLEETAPP_DEVICES": "CPU",
             "FLEETAPP_NODE_NAME": name,
             **{f"FLEETAPP_{key.upper()}": value for key, value in env.items()},
         }
