@@ -66,7 +66,7 @@ class Effort:
 
 
 FULL: Final = Effort(500, 4, warmup=20, seconds=100, flap=60, hasten=60, settle=8, idle=60)
-QUICK: Final = Effort(100, 2, warmup=3, seconds=12, flap=30, hasten=60, settle=4, idle=8)
+QUICK: Final = Effort(100, 2, warmup=2, seconds=10, flap=30, hasten=60, settle=2, idle=5)
 
 
 def run(*, effort: Effort = FULL, progress: common.Progress = lambda _: None) -> common.Report:

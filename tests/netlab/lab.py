@@ -35,6 +35,10 @@ PREFIX = "fleetapp-lab-"
 SWITCH_DEADLINE = 15.0
 NETWORK = "10.77.0"
 _CLONE_NEWNET = 0x40000000
+_CONFIGURED = {
+    f"FLEETAPP_{name}" for name in ("MDNS_INTERFACES", "API_PORT", "CONTROL_PORT", "NODE_NAME")
+}
+"""What tests tell agents that share one network; here each finds out by itself."""
 _numbers = count(1)
 
 
@@ -93,9 +97,7 @@ class Host(AgentProcess):
         self.namespace = namespace
         self.number = number
         self.address = f"{NETWORK}.{number}"
-        # Nothing that would help one PC to find another.
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("FLEETAPP_")}
-        self.env |= {"FLEETAPP_KEYRING": "off", "FLEETAPP_DEVICES": "CPU", **env}
+        self.env = {k: v for k, v in self.env.items() if k not in _CONFIGURED} | dict(env)
 
     def _line(self) -> list[str]:
         return ["ip", "netns", "exec", self.namespace, *super()._line()]

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fleetapp.demo.throwaway import NO_GUEST
-
+from fleetapp.bench.throwaway import NO_GUEST
 from fleetapp.errors import from_code
 
 START_DEADLINE = 60.0
