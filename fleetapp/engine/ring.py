@@ -4,10 +4,7 @@ The ring is formed anew for every epoch. Whichever side starts first, both hops 
 link's deadline or forming it fails with a sentence that names both sides. Events are posted in
 the order in which they happen; frames come only after ``LinkUp``.
 
-Every stage gives the next one a sign of life several times a second, from a thread of its own, and
-watches the one before. So a process that is frozen, or a cable that is pulled, is noticed by the
-stage behind it and named, whatever anybody computes; how long computing may take is another
-matter, and the head's. What is wrong is passed on around the ring by the threads that read.
+How a formed ring is watched over is in ``epoch``.
 """
 
 from __future__ import annotations
@@ -17,12 +14,12 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import msgspec
 import numpy as np
 
+from fleetapp.engine.epoch import BEAT_SECONDS, TELLING_SECONDS, Epoch
 from fleetapp.engine.neighbours import (
     Self,
     after,
@@ -34,10 +31,9 @@ from fleetapp.engine.neighbours import (
     name_of_next,
     name_of_previous,
     objection,
-    previous_stage,
 )
 from fleetapp.engine.pipe import Link
-from fleetapp.engine.transport import LinkFailed, LinkLost, LinkUp, Received, RingEvent
+from fleetapp.engine.transport import LinkFailed, LinkUp, RingEvent
 from fleetapp.errors import (
     ChainBroken,
     FleetError,
@@ -54,12 +50,10 @@ from fleetapp.wire.channel import Authenticate, Connection
 from fleetapp.wire.connect import connect
 from fleetapp.wire.frames import (
     Activations,
-    Fault,
     Frame,
     Hello,
     HelloReply,
     Passed,
-    Ping,
     Step,
     Tokens,
 )
@@ -70,14 +64,8 @@ from fleetapp.wire.meter import Meter
 log = logging.getLogger("fleetapp.engine.ring")
 
 _RETRY_PAUSE: Final = 0.05
-_IDLE_SLICE: Final = 60.0
-BEAT_SECONDS: Final = 0.25
 _MARGIN: Final = 0.4
 """A neighbour is given up so much before the agreed silence: the news has to reach the hub."""
-_TELLING: Final = 0.3
-"""Seconds to tell the next stage; one that takes longer does not listen."""
-_RECENT: Final = 3.0
-"""A hop that is lost so soon after this process stood still was given up for that."""
 
 
 class Security(msgspec.Struct, frozen=True):
@@ -88,28 +76,6 @@ class Security(msgspec.Struct, frozen=True):
     spki_of: Authenticate
     hostname: Callable[[str], str]
     """Name in the certificate of a device, by device id."""
-
-
-class _Epoch:
-    """One formed, or being formed, ring. Its fields are guarded by the ring's lock."""
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.heard: tuple[Passed, ...] = ()
-        """What the stage before last said of the stages between the head and this one."""
-        self.step = 0
-        """The last one sent on."""
-        self.fault: Fault | None = None
-        """What broke it."""
-        self.told = threading.Event()
-        """The next stage knows of the fault, or will not."""
-        self.next: Connection | None = None
-        self.prev: Connection | None = None
-        self.reading = False
-        self.refused: FleetError | None = None
-        self.changed = threading.Event()
-        """Set when ``prev`` or ``refused`` is, and when the epoch is over."""
-        self.stop = threading.Event()
 
 
 class Ring:
@@ -145,7 +111,7 @@ class Ring:
         self._security = security
         self._deadline = message_deadline
         self._lock = threading.Lock()
-        self._current: _Epoch | None = None
+        self._current: Epoch | None = None
         self._failed: tuple[Link, FleetError] | None = None
         """The last epoch that could not be formed: who asks for it is told why."""
         self.meter = Meter()
@@ -197,7 +163,15 @@ class Ring:
 
     def link(self, link: Link) -> None:
         """Leave the ring of any epoch before and form this one; the outcome is an event."""
-        epoch = _Epoch(link)
+        epoch = Epoch(
+            link,
+            self._me,
+            self._post,
+            message_deadline=self._deadline,
+            patience=self._patience,
+            lock=self._lock,
+            meter=self.meter,
+        )
         self._replace(epoch)
         if (error := self._cannot(link)) is not None:
             self._give_up(epoch, error)
@@ -266,11 +240,13 @@ class Ring:
             self._threads.append(thread)
             thread.start()
 
-    def _replace(self, epoch: _Epoch | None, *, only: _Epoch | None = None) -> None:
+    def _replace(self, epoch: Epoch | None, *, only: Epoch | None = None) -> None:
         """Leave the present epoch (or ``only`` that one) and close its hops."""
         current = self._current
         if current is not None and current.fault is not None:
-            current.told.wait(_TELLING)  # the next stage shall hear why before the hop is closed
+            current.told.wait(
+                TELLING_SECONDS
+            )  # the next stage shall hear why before the hop is closed
         with self._lock:
             old = self._current
             if only is not None and old is not only:
@@ -288,7 +264,7 @@ class Ring:
 
     # -- forming ---------------------------------------------------------------------------
 
-    def _form(self, epoch: _Epoch) -> None:
+    def _form(self, epoch: Epoch) -> None:
         until = time.monotonic() + epoch.link.deadline
         try:
             connection = self._dial(epoch, until)
@@ -298,7 +274,7 @@ class Ring:
                     return
                 epoch.next = connection
             connection.patience = self._patience
-            self._start(lambda: self._beat(epoch, connection), f"ring-beat-{epoch.link.epoch}")
+            self._start(lambda: epoch.beat(connection), f"ring-beat-{epoch.link.epoch}")
             previous = self._await_previous(epoch, until)
         except FleetError as exc:
             self._give_up(epoch, exc)
@@ -306,16 +282,16 @@ class Ring:
         if previous is None:
             return
         self._post(LinkUp(epoch.link.epoch))
-        self._read(epoch, previous)
+        epoch.read(previous)
 
-    def _give_up(self, epoch: _Epoch, error: FleetError) -> None:
+    def _give_up(self, epoch: Epoch, error: FleetError) -> None:
         if epoch.stop.is_set():
             return
         self._failed = (epoch.link, error)
         self._replace(None, only=epoch)
         self._post(LinkFailed(epoch.link.epoch, error))
 
-    def _dial(self, epoch: _Epoch, until: float) -> Connection:
+    def _dial(self, epoch: Epoch, until: float) -> Connection:
         """Connect and introduce ourselves; who has not heard of the epoch yet is asked again."""
         link, peer = epoch.link, after(epoch.link)
         hello = hello_of(self._me, link)
@@ -343,7 +319,7 @@ class Ring:
                 self.meter.round_trip(peer.device_id, connection.round_trip)
                 return connection
 
-    def _expect_peer(self, spki: str, epoch: _Epoch) -> str:
+    def _expect_peer(self, spki: str, epoch: Epoch) -> str:
         if spki != after(epoch.link).spki:
             raise TrustError(
                 f"{capital(self._name(epoch.link))} reached key {spki[:16]} where "
@@ -352,7 +328,7 @@ class Ring:
             )
         return spki
 
-    def _await_previous(self, epoch: _Epoch, until: float) -> Connection | None:
+    def _await_previous(self, epoch: Epoch, until: float) -> Connection | None:
         epoch.changed.wait(max(0.0, until - time.monotonic()))
         with self._lock:
             if epoch.stop.is_set():
@@ -416,96 +392,3 @@ class Ring:
 
     def _name(self, link: Link) -> str:
         return name_of(self._me, link)
-
-    # -- receiving -------------------------------------------------------------------------
-
-    def _read(self, epoch: _Epoch, connection: Connection) -> None:
-        """Post frames until the stage before leaves, falls silent or passes on a fault, or the
-        epoch is over.
-        """
-        connection.patience = self._patience
-        heard = time.monotonic()
-        still = (-_RECENT, 0.0)
-        connection.transferred = partial(self.meter.transfer, before(epoch.link).device_id)
-        while not epoch.stop.is_set():
-            try:
-                frame, payload = connection.recv(self._deadline, idle=_IDLE_SLICE)
-            except FleetError as exc:
-                if isinstance(exc, PeerTimeout) and not connection.closed:
-                    continue
-                if (quiet := time.monotonic() - heard) > self._patience and not isinstance(
-                    exc, PeerTimeout
-                ):
-                    still = (time.monotonic(), quiet)
-                lost = self._lost(epoch, exc, still)
-                fault = Fault(
-                    lost.epoch, lost.stage, lost.device, lost.error.code, lost.error.message
-                )
-                self._over(epoch, fault, lost)
-                break
-            now = time.monotonic()
-            if now - heard > self._patience:  # else the wait would have been given up
-                still = (now, now - heard)
-            heard = now
-            if isinstance(frame, Ping):
-                epoch.heard = frame.trail
-            elif isinstance(frame, Fault) and frame.slot < 0 and frame.epoch == epoch.link.epoch:
-                self._over(epoch, frame, Received(frame, payload))
-                break
-            else:
-                self._post(Received(frame, payload))
-        connection.close()
-
-    def _lost(self, epoch: _Epoch, exc: FleetError, still: tuple[float, float]) -> LinkLost:
-        """The stage before left or is silent; or this process stood still and was left.
-
-        Args:
-            epoch: that is over.
-            exc: what came of the hop.
-            still: when this process last noticed that it had stood still, and for how long.
-        """
-        link = epoch.link
-        if time.monotonic() - still[0] < _RECENT:
-            error = ChainBroken(
-                f"{capital(self._name(link))} stood still for {still[1]:.1f} s: {exc.message}"
-            )
-            return LinkLost(link.epoch, error, link.stage, self._me.device_id)
-        # Who fell silent is not to be linked again at once; who left may have come back.
-        kind = StageSilent if isinstance(exc, PeerTimeout) else ChainBroken
-        error = kind(f"{capital(name_of_previous(link))} left the chain: {exc.message}")
-        return LinkLost(link.epoch, error, previous_stage(link), before(link).device_id)
-
-    def _over(self, epoch: _Epoch, fault: Fault, event: RingEvent) -> None:
-        """The ring is broken: tell the loop and the next stage, and free whoever waits for it."""
-        with self._lock:
-            if epoch.stop.is_set():
-                return
-            epoch.fault, following = fault, epoch.next
-        self._post(event)
-        assert following is not None, "nobody reads before both hops stand"
-        try:
-            following.send(fault, deadline=_TELLING)
-        except FleetError as exc:
-            log.info("the next stage could not be told: %s", exc.message)
-        finally:
-            epoch.told.set()
-            following.close()
-
-    # -- signs of life ---------------------------------------------------------------------
-
-    def _beat(self, epoch: _Epoch, connection: Connection) -> None:
-        """Give the next stage signs of life until the epoch is over.
-
-        One that does not take them is noticed by the stage behind it, or by whoever sends next.
-        """
-        link, count = epoch.link, 0
-        while not epoch.stop.wait(BEAT_SECONDS):
-            count += 1
-            mine = () if link.stage == 0 else (Passed(self._me.device_id, epoch.step),)
-            try:
-                connection.send(
-                    Ping(link.epoch, count, (*epoch.heard, *mine) if mine else ()),
-                    deadline=self._deadline,
-                )
-            except FleetError:
-                return

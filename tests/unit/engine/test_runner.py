@@ -249,7 +249,9 @@ def signalled(ring: RunnerRing, index: int, signal_: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
-@pytest.mark.parametrize(("frozen", "busy"), [(2, False), (1, True)])
+@pytest.mark.parametrize(
+    ("frozen", "busy"), [pytest.param(2, False, marks=pytest.mark.slow), (1, True)]
+)
 def test_a_frozen_stage_is_named_whether_it_owes_an_answer_or_not(
     tmp_path: Path, frozen: int, busy: bool
 ) -> None:
@@ -275,6 +277,7 @@ def test_a_frozen_stage_is_named_whether_it_owes_an_answer_or_not(
         ring.assert_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
 def test_a_frozen_head_is_named_by_the_stage_behind_it(tmp_path: Path) -> None:
     with ring_of(tmp_path, 2, silence=1.5) as ring:
@@ -285,6 +288,7 @@ def test_a_frozen_head_is_named_by_the_stage_behind_it(tmp_path: Path) -> None:
         signalled(ring, 0, signal.SIGCONT)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
 def test_a_short_pause_of_a_process_evicts_nobody(tmp_path: Path) -> None:
     with ring_of(tmp_path, 3, {"step_seconds": 0.01}, silence=2.0) as ring:
@@ -301,6 +305,7 @@ def test_a_short_pause_of_a_process_evicts_nobody(tmp_path: Path) -> None:
         assert not [m for r in ring.runners for m in r.messages if isinstance(m, pipe.ChainFault)]
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_longer_than_silence_may_last_is_no_silence(tmp_path: Path) -> None:
     with ring_of(tmp_path, 2, {"step_seconds": 2.2}, silence=2.0) as ring:
         ring.link()

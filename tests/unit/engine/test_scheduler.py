@@ -201,6 +201,38 @@ def test_interactive_requests_go_first_but_not_for_ever() -> None:
     assert order == ["now0", "now1", "now2", "batch", "now3", "now4"]
 
 
+def test_sequences_of_a_ring_that_is_over_go_on_in_the_next_in_their_old_order() -> None:
+    old = Scheduler(Limits(1000, 8, frames=2, slots=2, patience=2))
+    old.add("batch", prompt(9), 5, "batch")
+    for i in range(3):
+        old.add(f"now{i}", prompt(9, 100 * i + 50), 5)
+    frame = next_frame(old)
+    old.complete(frame.step, answers(frame, token=7))
+    assert old.running == 2
+    next_frame(old)  # never comes back
+    left = old.leave()
+    assert [seq.request_id for seq in left] == ["batch", "now0", "now1", "now2"]
+    assert all(seq.slot == -1 and seq.past == 0 for seq in left)
+    limits = Limits(100, 16, frames=1, slots=1, patience=2)
+    new = Scheduler(limits, first_generation=old.last_generation)
+    for seq in left:
+        new.take(seq)
+    new.add("late", prompt(9, 900), 5)
+    order: list[str] = []
+    for _ in range(5):
+        frame = next_frame(new)
+        (opening,) = opened(new)
+        order.append(opening.request_id)
+        assert opening.generation > old.last_generation
+        if order[-1] == "now0":
+            assert frame.tokens == (*prompt(9, 50), 7)
+        chosen = new.complete(frame.step, answers(frame)).chosen
+        assert [c.index for c in chosen] == [1 if order[-1] in ("now0", "now1") else 0]
+        new.finish(order[-1])
+    # Two have overtaken the batch request before: its patience is not given back.
+    assert order == ["batch", "now0", "now1", "now2", "late"]
+
+
 def test_a_turn_with_its_history_computes_only_what_is_new() -> None:
     scheduler = Scheduler(ROOMY)
     first = prompt(100)
