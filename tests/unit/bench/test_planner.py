@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetapp.bench import planner
+from fleetapp.bench import emulated, planner
 from fleetapp.bench.runners import Answer
 from fleetapp.engine.pipe import Delta, Measured, Point
 from fleetapp.errors import RunnerFailed
@@ -25,22 +25,22 @@ def test_small_fleets_are_compared_with_everything_there_is() -> None:
 
 def test_the_rate_is_that_of_the_time_in_which_everybody_gets_tokens() -> None:
     slow, quick = answer(5.0, 0.1, 50), answer(0.0, 0.1, 80)
-    assert planner.rate_between([slow, quick]) == pytest.approx(20, rel=0.1)
+    assert emulated.rate_between([slow, quick]) == pytest.approx(20, rel=0.1)
 
 
 def test_answers_that_do_not_overlap_give_no_rate() -> None:
     with pytest.raises(RunnerFailed):
-        planner.rate_between([answer(0, 0.1, 10), answer(5, 0.1, 10)])
+        emulated.rate_between([answer(0, 0.1, 10), answer(5, 0.1, 10)])
 
 
 def test_users_are_dealt_in_turn() -> None:
     a, b = Cut((0,), (0, 3)), Cut((1,), (0, 3))
-    assert planner._shared([a, b], 5) == [(a, 3), (b, 2)]
-    assert planner._shared([a, b], 1) == [(a, 1)]
+    assert emulated._shared([a, b], 5) == [(a, 3), (b, 2)]
+    assert emulated._shared([a, b], 1) == [(a, 1)]
 
 
 def test_links_are_told_in_bytes_and_round_trips() -> None:
-    there, back = planner.links_of(planner.ENVIRONMENTS[-1])
+    there, back = emulated.links_of(emulated.ENVIRONMENTS[-1])
     assert (there.source, there.target) == ("pc0", "pc1")
     assert there.rtt == pytest.approx(0.020)
     assert (there.bandwidth, back.bandwidth) == (125e6 / 8, 20e6 / 8)
@@ -49,7 +49,7 @@ def test_links_are_told_in_bytes_and_round_trips() -> None:
 def test_what_a_runner_says_is_what_a_member_would_report() -> None:
     points = (Point(1, 0.5), Point(2, 0.6))
     found = Measured(points, points, points, complete=True, seconds=1.0)
-    profile = planner.stage_profile(
+    profile = emulated.stage_profile(
         found, model="d", layers=LayerRange(3, 6), of=6, device="CPU", runtime="r", precision="fast"
     )
     assert (profile.first, profile.last) == (False, True)
@@ -63,8 +63,8 @@ def test_patience_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         looks.append(interval)
         return [90.0, 5.0]
 
-    monkeypatch.setattr(planner.psutil, "cpu_percent", busy)
-    patience = planner.Patience(1.0)
+    monkeypatch.setattr(emulated.psutil, "cpu_percent", busy)
+    patience = emulated.Patience(1.0)
     patience.wait([1])
     assert len(looks) == 1, "that core is idle"
     patience.wait([0, 1])
