@@ -143,7 +143,7 @@ class Agent:
         await self._guest.stop()
         await asyncio.to_thread(self._discovery.stop)
 
-    async def _enter(self) -> None:
+    async def _enter(self, *, founded: bool = False) -> None:
         try:
             enrolment = await asyncio.to_thread(self._fleet_store.load)
         except StorageError as exc:
@@ -157,7 +157,7 @@ class Agent:
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
-        await fleet.start()
+        await fleet.start(founded=founded)
         self._fleet = fleet
         self._changed()
 
@@ -317,7 +317,7 @@ class Agent:
             self._refuse_if_member()
             try:
                 await asyncio.to_thread(self._make_fleet, name)
-                await self._enter()
+                await self._enter(founded=True)
             except BaseException:
                 # A port is taken, say: what cannot be run is not kept.
                 await asyncio.to_thread(self._fleet_store.remove)

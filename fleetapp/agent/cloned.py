@@ -12,7 +12,7 @@ from dataclasses import replace
 import aiohttp
 import msgspec
 
-from fleetapp.agent.infleet import PC, InFleet
+from fleetapp.agent.infleet import PC, InFleet, forget_hub
 from fleetapp.agent.joining import CALL_DEADLINE, Address, HubAddress, post
 from fleetapp.errors import BadSignature, FleetError, NoHub
 from fleetapp.fleet.control import JoinReply, Reissue, ReissueRequest, Signed
@@ -68,6 +68,7 @@ def adopt(pc: PC, fleet: InFleet, fresh: Identity, reply: JoinReply) -> PC:
     if reply.membership is None:
         raise BadSignature("The coordinator sent no membership list.")
     authority = fleet.enrolment.credentials.authority_pem
+    forget_hub(pc)  # of a coordinator's copy: the authority's key is not this PC's to keep
     pc.fleet_store.remove()
     fresh.save(pc.platform)
     store = FleetStore(pc.paths, fresh, pc.platform)

@@ -18,6 +18,7 @@ from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.limiter import Limiter
+from fleetapp.agent.original import find_original
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
@@ -197,6 +198,8 @@ class InFleet:
             strangers=self._strangers,
             found=self._found_newer,
         )
+        self._original: list[Address] = []
+        """Where the coordinator is of whose folder this PC's is a copy."""
         self._earlier: Signed | None = None
         """Of the term before, for a coordinator that took over with an older one."""
         self._gate: Gatekeeper | None = None
@@ -253,7 +256,7 @@ class InFleet:
     @property
     def acts_in_its_role(self) -> bool:
         """Whether it runs a hub if, and only if, the list says so and it has the authority."""
-        may = self.is_coordinator and Authority.exists(self.pc.paths)
+        may = self.is_coordinator and Authority.exists(self.pc.paths) and not self._original
         return may == (self.hub is not None)
 
     @property
@@ -267,8 +270,16 @@ class InFleet:
         """Of the fleet."""
         return self.enrolment.info.fleet_id
 
-    async def start(self) -> None:
-        """Open servers (coordinator), announce, connect."""
+    async def start(self, *, founded: bool = False) -> None:
+        """Open servers (coordinator), announce, connect.
+
+        Args:
+            founded: just now, so that there can be no copy yet.
+        """
+        if not self.acts_in_its_role and not founded:
+            # A copy of the coordinator's folder coordinates nothing: it asks the original to make
+            # it a member of its own.
+            self._original = await find_original(self.pc.identity, self.trust, self.pc.discovery)
         if not self.acts_in_its_role:
             await self._start_hub()
         else:
@@ -401,7 +412,7 @@ class InFleet:
         """Where the coordinator may be, best first."""
         if self._control is not None:
             return [("127.0.0.1", self._control.port)]
-        return self.where.coordinator()
+        return self._original or self.where.coordinator()
 
     def _strangers(self) -> list[Address]:
         return self.where.strangers(lost=not self.connected and self.hub is None)

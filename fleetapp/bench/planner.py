@@ -17,24 +17,10 @@ from typing import Any, Final
 
 from fleetapp.bench import common, emulated, exhaustive
 from fleetapp.bench.workshop import Workshop
-<<<<<<< HEAD
-from fleetapp.engine import pipe
-from fleetapp.errors import RunnerFailed, from_code
-from fleetapp.fleet.control import StageProfile
-from fleetapp.hub.knowledge import model_of
-from fleetapp.hub.planner import predict
-=======
->>>>>>> w-plan
 from fleetapp.hub.planner.costs import Costs
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Link, Model, Node, Profile, Wish
 from fleetapp.hub.planner.interval import with_skips
-<<<<<<< HEAD
-from fleetapp.hub.planner.plan import ModelPlan
-from fleetapp.hub.planner.predict import Cut
-from fleetapp.hub.profiles import ProfileBook
-=======
->>>>>>> w-plan
 from fleetapp.models.library import Library
 from fleetapp.types import DeviceId, Precision
 

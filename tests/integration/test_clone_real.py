@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from fleetapp.fleet.identity import Identity
 from fleetapp.platform.paths import Paths
 from tests.support.agents import AgentProcess
@@ -37,3 +39,25 @@ def test_a_copied_state_folder_becomes_a_member_of_its_own(tmp_path: Path) -> No
             assert said[-2:] == ["copy_turned_away", "copy_renamed"]
         kept = Identity.load_or_create(Paths(tmp_path / "copy"))
         assert kept.device_id == second["device_id"], "for good"
+
+
+@pytest.mark.slow
+def test_a_copy_of_the_coordinator_becomes_a_plain_member(tmp_path: Path) -> None:
+    with AgentProcess(tmp_path / "hub", "hub") as hub, AgentProcess(tmp_path / "anna", "anna") as a:
+        a.post("fleet/join", code=hub.create())
+        hub.stop()
+        shutil.copytree(hub.home, tmp_path / "copy")
+        hub.start()
+        hub.until_member_is("anna", "online")
+        with AgentProcess(tmp_path / "copy", "copied") as copy:
+            hub.until_member_is("copied", "online")
+            copy.until(lambda c: c.get("status")["role"] == "member")
+            assert hub.get("status")["role"] == "coordinator"
+            assert hub.members() == {"hub": "online", "anna": "online", "copied": "online"}
+            assert not (copy.home / "hub" / "authority.key").exists()
+            a.until(lambda x: x.get("status")["state"] == "ready")
+            hub.code()  # and it still may change the fleet
+            hub.stop()
+            hub.start()
+            hub.until_member_is("copied", "online")
+            assert hub.get("status")["role"] == "coordinator", "a restart is no copy"
