@@ -25,13 +25,13 @@ from fleetapp.bench.workshop import Workshop
 from fleetapp.engine import pipe
 from fleetapp.errors import RunnerFailed, from_code
 from fleetapp.fleet.control import StageProfile
+from fleetapp.hub.knowledge import model_of
 from fleetapp.hub.planner import predict
 from fleetapp.hub.planner.costs import Costs
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Link, Node, Profile, Wish
 from fleetapp.hub.planner.plan import ModelPlan
 from fleetapp.hub.planner.predict import Cut
-from fleetapp.hub.planning import model_of
 from fleetapp.hub.profiles import ProfileBook
 from fleetapp.types import DeviceId, LayerRange, Precision
 
