@@ -28,6 +28,14 @@ from fleetapp.types import ChainView, DeviceId, LayerRange, Precision
 log = logging.getLogger("fleetapp.hub.models")
 
 
+MEMORY_STEP = 128 * 2**20
+"""Free memory changes all the time; plans need not."""
+
+
+def _steps(memory: int) -> int:
+    return memory // MEMORY_STEP * MEMORY_STEP
+
+
 class Members(Protocol):
     """What the served models need of the hub's members."""
 
@@ -254,7 +262,7 @@ class Models:
             for device, size in server.weights().items():
                 held[device] = held.get(device, 0) + size
         return in_order(
-            replace(c, memory_free=c.memory_free + held.get(c.device_id, 0))
+            replace(c, memory_free=_steps(c.memory_free + held.get(c.device_id, 0)))
             for c in self.candidates()
             if not c.draining and c.device_id not in without
         )
