@@ -49,7 +49,7 @@ def commit(answer: Answer, token: int, index: int) -> None:
     answer.commit(Chosen("a", token, index, -0.5 * index), float(index), silent=False)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     decoder=st.sampled_from(sorted(DECODERS)),
     stops=st.lists(st.sampled_from(STOPS), max_size=2, unique=True).map(tuple),

@@ -80,7 +80,7 @@ def drafts(patterns: Sequence[tuple[int, int]]) -> Speculator:
     return Speculator([drafter], Controller(fixed=5))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     stages=st.integers(1, 3),
     asked=st.lists(request(), min_size=1, max_size=5),
@@ -152,7 +152,7 @@ def test_wherever_rings_break_every_stream_is_that_of_a_quiet_run(
     chain.assert_clean()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 3), request(), st.lists(st.integers(0, 30), max_size=3))
 def test_head_after_head_goes_on_where_the_one_before_was_cut_off(
     stages: int, asked: pipe.Generate, cuts: list[int]

@@ -207,13 +207,13 @@ def form_over(nodes: list[Node], hops: list[Hop]) -> None:
 
 def test_neighbours_that_have_nothing_to_say_are_not_given_up(nodes: list[Node]) -> None:
     form(nodes)
-    time.sleep(SILENCE * 1.5)  # longer than anybody may be silent
+    time.sleep(SILENCE * 1.1)  # longer than anybody may be silent
     assert all(node.events.empty() for node in nodes)
     nodes[0].ring.send(Drop(1, 1))
     assert nodes[1].expect(Received).frame == Drop(1, 1)
 
 
-@pytest.mark.parametrize("silent", [0, 1, 2])
+@pytest.mark.parametrize("silent", [0, 2])
 def test_a_silent_stage_is_named_all_the_way_around(
     nodes: list[Node], hops: list[Hop], silent: int
 ) -> None:
