@@ -21,9 +21,10 @@ from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
-from fleetapp.agent.infleet import PC, STATE, InFleet, Servers, forget_hub
+from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
+from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
 from fleetapp.agent.wake import WakeWatch
 from fleetapp.engine import pipe
 from fleetapp.errors import (

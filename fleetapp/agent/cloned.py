@@ -12,8 +12,9 @@ from dataclasses import replace
 import aiohttp
 import msgspec
 
-from fleetapp.agent.infleet import PC, InFleet, forget_hub
+from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import CALL_DEADLINE, Address, HubAddress, post
+from fleetapp.agent.pc import PC, forget_hub
 from fleetapp.errors import BadSignature, FleetError, NoHub
 from fleetapp.fleet.control import JoinReply, Reissue, ReissueRequest, Signed
 from fleetapp.fleet.enrolment import FleetStore

@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from fleetapp import __version__
-from fleetapp.agent.guest import Guest
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.limiter import Limiter
 from fleetapp.agent.original import find_original
+from fleetapp.agent.pc import CODES, KEYS, PC, SEEN, STATE, Bound, open_library
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
+from fleetapp.agent.thispc import hardware_of, hosts_of, listen_host, runner_setup
 from fleetapp.agent.whereabouts import Whereabouts
 from fleetapp.agent.yielding import FleetWork
 from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
@@ -44,12 +42,9 @@ from fleetapp.fleet.control import (
     ToHead,
     Welcome,
 )
-from fleetapp.fleet.discovery import Discovery
-from fleetapp.fleet.enrolment import Credentials, Enrolment, FleetStore
-from fleetapp.fleet.identity import Identity
+from fleetapp.fleet.enrolment import Enrolment
 from fleetapp.fleet.keys import hardware_id
 from fleetapp.fleet.membership import Member, begins_a_term
-from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.hub import Hub
@@ -57,12 +52,8 @@ from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.router import Head
 from fleetapp.hub.state import StateFile
-from fleetapp.models.library import Library
 from fleetapp.models.store import ShardStore
-from fleetapp.platform.base import Platform
-from fleetapp.platform.paths import Paths
-from fleetapp.settings import Settings
-from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId, Hardware
+from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId
 from fleetapp.wire.meter import Meter
 
 log = logging.getLogger("fleetapp.agent.infleet")
@@ -71,78 +62,6 @@ FOLLOW_SECONDS = 2.0
 """How often this PC's own addresses are looked at."""
 RELEASE_AFTER = 60.0
 """Runners are kept this long after the hub was lost, in case it comes back (s)."""
-KV_SHARE = 0.25
-KV_MAX = 2 * 2**30
-KV_MIN = 64 * 2**20
-STATE, CODES, KEYS, SEEN = "state.json", "codes.json", "keys.json", "seen.json"
-"""What the hub keeps beside its authority's key."""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A listening server."""
-
-    host: str
-    port: int
-    close: Callable[[], Awaitable[None]]
-    renew: Callable[[], None] = lambda: None
-    """Show the leaf that is on disk now to whoever connects from now on."""
-
-
-class Servers(Protocol):
-    """Opens the HTTP fronts; given by the layer above, which knows HTTP."""
-
-    async def open_control(
-        self, hub: Hub, trust: TrustList, credentials: Credentials, host: str, port: int
-    ) -> Bound: ...
-
-    async def open_blobs(
-        self,
-        read: Callable[[str], bytes],
-        trust: TrustList,
-        credentials: Credentials,
-        willing: Callable[[], bool],
-        limiter: Limiter,
-        host: str,
-        port: int,
-    ) -> Bound: ...
-
-    async def open_api(self, hub: Hub, host: str, port: int) -> Bound: ...
-
-
-@dataclass(frozen=True)
-class PC:
-    """What an agent has whether or not it belongs to a fleet."""
-
-    paths: Paths
-    platform: Platform
-    settings: Callable[[], Settings]
-    identity: Identity
-    fleet_store: FleetStore
-    discovery: Discovery
-    servers: Servers
-    guest: Guest
-    name: Callable[[], str]
-    runtime: Callable[[], str]
-    instance: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Of this start of the agent."""
-
-
-def open_library(pc: PC) -> Library:
-    """The model library of this PC."""
-    root = pc.settings().models_dir or pc.paths.models
-    return Library(Path(root), pc.identity)
-
-
-def forget_hub(pc: PC) -> None:
-    """Forget the fleet that this PC coordinated; harmless if there is none.
-
-    Codes and keys go too: one of an earlier fleet must not open the next. The audit log stays.
-    Blocks on the keyring: call it in a thread.
-    """
-    Authority.remove(pc.paths, pc.platform)
-    for name in (STATE, CODES, KEYS, SEEN):
-        (pc.paths.hub / name).unlink(missing_ok=True)
 
 
 class InFleet:
@@ -323,7 +242,7 @@ class InFleet:
                 self.enrolment.credentials,
                 lambda: self.pc.settings().contribute and self.pc.settings().share_shards,
                 Limiter(lambda: self.pc.settings().upload_limit_mbit),
-                self._listen_host(),
+                listen_host(self.pc),
                 settings.share_port,
             )
         except FleetError as exc:
@@ -358,7 +277,7 @@ class InFleet:
         # Before anybody connects: nobody could ask a coordinator whose own leaf has expired.
         self._gate = hub.gate
         await self.renewal.look()
-        host = self._listen_host()
+        host = listen_host(self.pc)
         self._control = await pc.servers.open_control(
             hub, self.trust, self.enrolment.credentials, host, settings.control_port
         )
@@ -377,7 +296,7 @@ class InFleet:
         """
         while True:
             await asyncio.sleep(FOLLOW_SECONDS)
-            hosts = self._hosts()
+            hosts = hosts_of(self.pc)
             # With its cable out a PC has no address for a while; it will have one again.
             if set(hosts) != set(self._announced) and not hosts[0].startswith("127."):
                 log.info("addresses of this PC: %s", ", ".join(hosts))
@@ -385,7 +304,7 @@ class InFleet:
                 self.link.beat()
 
     def _announce(self) -> None:
-        self._announced = self._hosts()
+        self._announced = hosts_of(self.pc)
         port = self._control.port if self._control is not None else 0
         self.pc.discovery.announce(
             device_id=self.pc.identity.device_id,
@@ -432,21 +351,13 @@ class InFleet:
     def _hello(self) -> MemberHello:
         pc = self.pc
         self._told_shards = self._shards()
-        self._told_hosts = self._announced or self._hosts()
+        self._told_hosts = self._announced or hosts_of(self.pc)
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
             device_id=pc.identity.device_id,
             name=pc.name(),
-            hardware=Hardware(
-                cores=pc.platform.cores(),
-                memory_total=pc.platform.memory_total(),
-                memory_free=pc.guest.memory_for_fleet(),
-                disk_free=self._disk_free(pc.paths.shards),
-                cpu=pc.platform.cpu_name(),
-                runtime=pc.runtime(),
-                devices=pc.guest.devices.names or ("CPU",),
-            ),
+            hardware=hardware_of(pc, self._disk_free(pc.paths.shards)),
             lends=pc.guest.lends or ("CPU",),
             contribute=pc.guest.decision.contribute,
             hosts=self._told_hosts,
@@ -476,42 +387,12 @@ class InFleet:
         )
 
     def _setup(self) -> RunnerSetup:
-        pc, settings, credentials = self.pc, self.pc.settings(), self.enrolment.credentials
-        free = pc.platform.memory_free()
-        automatic = max(KV_MIN, min(KV_MAX, int(free * KV_SHARE)))
-        return RunnerSetup(
-            device="CPU",
-            threads=settings.threads,
-            kv_bytes=settings.kv_memory_mb * 2**20 or automatic,
-            cache_dir=pc.paths.cache,
-            listen_host=self._listen_host(),
-            listen_port=settings.data_port,
-            cert_path=credentials.leaf_path,
-            key_path=credentials.key_path,
-            authority_path=pc.paths.fleet / "authority.crt",
-            fleet=self.fleet_id,
-            device_id=pc.identity.device_id,
-            name=pc.name(),
-            spill_bytes=settings.kv_spill_mb * 2**20,
-            spill_disk_bytes=settings.kv_spill_disk_mb * 2**20,
-            max_context=settings.max_context,
-        )
+        return runner_setup(self.pc, self.enrolment.credentials, self.fleet_id)
 
     def _hub_device(self) -> str:
         """Of the coordinator that shards are fetched from; empty if that is not clear."""
         coordinators = self.trust.coordinators()
         return coordinators[0].device_id if len(coordinators) == 1 else ""
-
-    def _hosts(self) -> tuple[str, ...]:
-        chosen = self.pc.settings().interfaces()
-        if chosen:
-            return chosen
-        usable = tuple(a.address for a in self.pc.platform.addresses())
-        return usable or ("127.0.0.1",)
-
-    def _listen_host(self) -> str:
-        hosts = self._hosts()
-        return "127.0.0.1" if all(h.startswith("127.") for h in hosts) else "0.0.0.0"  # noqa: S104 - members connect from other PCs; every connection needs a fleet certificate
 
     def _verify(self, assign: Assign) -> None:
         for signed in (assign.manifest, assign.draft):

@@ -10,8 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from fleetapp.agent.infleet import PC, InFleet, forget_hub
+from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import bracket
+from fleetapp.agent.pc import PC, forget_hub
 from fleetapp.agent.takeover import bundle_of, read_bundle, take_over
 from fleetapp.errors import BadRequest, FleetError, NotAMember, UserError
 from fleetapp.fleet.authority import Authority

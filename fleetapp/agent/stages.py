@@ -90,6 +90,8 @@ class _Stage:
     link: asyncio.Future[int] | None = None
     neighbours: tuple[Neighbour, ...] = ()
     epoch: int = 0
+    port: int = 0
+    """Of those that were laid down; 0 if none was."""
     sent_bytes: int = 0
     last_report: float = field(default=0.0)
 
@@ -448,7 +450,7 @@ class StageHost:
                 spill_bytes=setup.spill_bytes,
                 spill_disk_bytes=setup.spill_disk_bytes if setup.cache_dir else 0,
                 listen_host=setup.listen_host,
-                listen_port=setup.listen_port,
+                listen_port=self._port(held, setup.listen_port),
                 cert_path=str(setup.cert_path),
                 key_path=str(setup.key_path),
                 authority_path=str(setup.authority_path),
@@ -477,6 +479,14 @@ class StageHost:
             runtime=loaded.runtime,
         )
         held.ready = held.status
+
+    def _port(self, held: _Stage, first: int) -> int:
+        """The first of the ports from the one that was laid down that no other runner has."""
+        if not first:
+            return 0
+        taken = {h.port for h in self._held.values() if h is not held and h.runner is not None}
+        held.port = next(p for p in range(first, first + len(taken) + 1) if p not in taken)
+        return held.port
 
     def _on_event(self, held: _Stage, event: RunnerEvent) -> None:
         if isinstance(event, pipe.Progress):

@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from fleetapp.agent.infleet import CODES, KEYS, PC, STATE, forget_hub
+from fleetapp.agent.pc import CODES, KEYS, PC, STATE, forget_hub
 from fleetapp.errors import BadRequest, FleetError, Malformed, WrongFleet
 from fleetapp.fleet import certificates
 from fleetapp.fleet.authority import Authority

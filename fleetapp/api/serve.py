@@ -21,8 +21,8 @@ from aiohttp import web
 
 from fleetapp import __version__
 from fleetapp.agent.agent import Agent
-from fleetapp.agent.infleet import Bound
 from fleetapp.agent.limiter import Limiter
+from fleetapp.agent.pc import Bound
 from fleetapp.api.auth import key_authorizer, loopback_authorizer
 from fleetapp.api.blobs import BlobApi
 from fleetapp.api.control import ControlApi

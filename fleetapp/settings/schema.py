@@ -264,7 +264,10 @@ class Settings:
         0, _port, "Port of the loopback API for this PC's own programs; 0: any free one."
     )
     data_port: int = _setting(
-        0, _port, "Port on which a stage listens for its neighbour; 0: any free one."
+        0,
+        _port,
+        "Port on which a stage listens for its neighbour, further stages on those after it; "
+        "0: any free one.",
     )
     share_shards: bool = _setting(
         True, parse_bool, "Give shards to other members while this PC contributes."

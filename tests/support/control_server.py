@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.infleet import Bound
+from fleetapp.agent.pc import Bound
 from fleetapp.api.control import ControlApi, Deadlines
 from fleetapp.api.serve import listen
 from fleetapp.fleet import tls

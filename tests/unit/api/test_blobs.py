@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fleetapp.agent.downloads import fetch_shard
-from fleetapp.agent.infleet import Bound
 from fleetapp.agent.limiter import UNLIMITED, Limiter
+from fleetapp.agent.pc import Bound
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.swarm import ChunkSource, Giver
 from fleetapp.api import blobs
