@@ -132,6 +132,8 @@ class _Cell:
     users: int
     way: _Way
     measured: list[float] = field(default_factory=list)
+    disturbed: list[float] = field(default_factory=list)
+    """Counting the steps, too, that other programs slowed down."""
     predicted: list[float] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
     """Which way the planner would have gone, by the profiles of each round."""
@@ -152,6 +154,7 @@ class _Cell:
             "measured tok/s": round(rate, 1),
             "lowest": round(min(self.measured), 1),
             "highest": round(max(self.measured), 1),
+            "all steps tok/s": round(statistics.median(self.disturbed), 1),
             "error": round(abs(said - rate) / rate, 3),
         }
 
@@ -290,7 +293,9 @@ class Emulated:
         way, environment, users = cell.way, cell.environment, cell.users
         self._patience.wait(self._cores)
         profiles = self._profiles(way.parts, together=users > 1)
-        cell.measured.append(steady_rate(way.rings, prompts.take(users), self._effort.tokens))
+        rate, with_others = steady_rate(way.rings, prompts.take(users), self._effort.tokens)
+        cell.measured.append(rate)
+        cell.disturbed.append(with_others)
         cell.predicted.append(self._predict(way, profiles, environment, users))
         fits_alone = way.name != SPLIT
         cell.planned.append(_way_of(self._plan(profiles, environment, users, whole=fits_alone)))
@@ -355,8 +360,10 @@ def stage_profile(
 
 def steady_rate(
     rings: Sequence[RunnerRing], prompts: Sequence[tuple[int, ...]], tokens: int
-) -> float:
-    """Tokens per second of all users while all of them get some: without prompts and stragglers."""
+) -> tuple[float, float]:
+    """Tokens per second of all users while all of them get some, without prompts and stragglers:
+    of undisturbed steps, and of all.
+    """
     asked = []
     for number, ids in enumerate(prompts):
         ring = rings[number % len(rings)]
@@ -366,15 +373,31 @@ def steady_rate(
         end = answer.finished
         if end is not None and end.reason == "error":
             raise from_code(end.code, end.message, end.remedy)
-    return rate_between(answers)
+    return undisturbed_rate(answers), rate_between(answers)
+
+
+def undisturbed_rate(answers: Sequence[Answer]) -> float:
+    """Tokens per second if every step took as long as the faster quarter of them.
+
+    Other programs of a shared machine only ever make steps slower; profiles are taken alike.
+    """
+    began, ended = _shared_time(answers)
+    rate = 0.0
+    for answer in answers:
+        gaps = sorted(
+            (b - a) / len(delta.token_ids)
+            for (a, b), delta in zip(pairwise(answer.times), answer.deltas[1:], strict=True)
+            if began < b <= ended and delta.token_ids
+        )
+        if not gaps:
+            raise RunnerFailed("The answers were too short to tell a speed from them.")
+        rate += 1 / gaps[(len(gaps) - 1) // 4]
+    return rate
 
 
 def rate_between(answers: Sequence[Answer]) -> float:
-    """From the moment when all have begun until the first one ends."""
-    began = max(a.times[min(_WARM_STEPS, len(a.times) - 1)] for a in answers)
-    ended = min(a.times[-1] for a in answers)
-    if ended <= began:
-        raise RunnerFailed("The answers were too short to tell a speed from them.")
+    """Tokens per second from the moment when all have begun until the first one ends."""
+    began, ended = _shared_time(answers)
     count = sum(
         len(delta.token_ids)
         for a in answers
@@ -382,3 +405,12 @@ def rate_between(answers: Sequence[Answer]) -> float:
         if began < at <= ended
     )
     return count / (ended - began)
+
+
+def _shared_time(answers: Sequence[Answer]) -> tuple[float, float]:
+    """When all of them get tokens."""
+    began = max(a.times[min(_WARM_STEPS, len(a.times) - 1)] for a in answers)
+    ended = min(a.times[-1] for a in answers)
+    if ended <= began:
+        raise RunnerFailed("The answers were too short to tell a speed from them.")
+    return began, ended

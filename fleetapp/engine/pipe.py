@@ -355,7 +355,7 @@ class TraceView(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
-    """Median seconds of a step with so many sequences, or positions."""
+    """Seconds of a step with so many sequences, or positions."""
 
     size: int
     seconds: float

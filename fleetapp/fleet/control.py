@@ -219,7 +219,7 @@ class StageProfile(msgspec.Struct, frozen=True):
     """What steps of one shard took on one device; see ``engine.pipe.Measured``.
 
     ``decode``, ``chosen`` and ``prefill`` are pairs of a size (sequences, or positions) and the
-    median seconds of a step.
+    seconds of a step that nothing else delayed.
     """
 
     model: str

@@ -28,6 +28,14 @@ def test_the_rate_is_that_of_the_time_in_which_everybody_gets_tokens() -> None:
     assert emulated.rate_between([slow, quick]) == pytest.approx(20, rel=0.1)
 
 
+def test_steps_that_others_slowed_down_do_not_count_as_the_devices_own() -> None:
+    hindered = answer(0.0, 0.1, 40)
+    for number in range(20, 40):
+        hindered.times[number] += 0.4 * (number - 19)
+    assert emulated.undisturbed_rate([hindered, answer(0.0, 0.1, 60)]) == pytest.approx(20)
+    assert emulated.rate_between([hindered, answer(0.0, 0.1, 60)]) < 17
+
+
 def test_answers_that_do_not_overlap_give_no_rate() -> None:
     with pytest.raises(RunnerFailed):
         emulated.rate_between([answer(0, 0.1, 10), answer(5, 0.1, 10)])
