@@ -129,7 +129,7 @@ class Agent:
             self._fleet = None
         await asyncio.to_thread(self._discovery.stop)
 
-    async def _enter(self, *, founded: bool = False) -> None:
+    async def _enter(self, *, may_be_copy: bool = True) -> None:
         try:
             enrolment = await asyncio.to_thread(self._fleet_store.load)
         except StorageError as exc:
@@ -143,7 +143,7 @@ class Agent:
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
-        await fleet.start(founded=founded)
+        await fleet.start(may_be_copy=may_be_copy)
         self._fleet = fleet
         self._changed()
 
@@ -192,7 +192,7 @@ class Agent:
 
     async def _enter_or_say(self) -> None:
         try:
-            await self._enter()
+            await self._enter(may_be_copy=False)
         except FleetError as exc:
             self._trouble = exc
             self._changed()
@@ -301,7 +301,7 @@ class Agent:
             self._refuse_if_member()
             try:
                 await asyncio.to_thread(self._make_fleet, name)
-                await self._enter(founded=True)
+                await self._enter(may_be_copy=False)
             except BaseException:
                 # A port is taken, say: what cannot be run is not kept.
                 await asyncio.to_thread(self._fleet_store.remove)

@@ -229,13 +229,13 @@ class InFleet:
         """Of the fleet."""
         return self.enrolment.info.fleet_id
 
-    async def start(self, *, founded: bool = False) -> None:
+    async def start(self, *, may_be_copy: bool = True) -> None:
         """Open servers (coordinator), announce, connect.
 
         Args:
-            founded: just now, so that there can be no copy yet.
+            may_be_copy: whether this state folder may have been copied since the agent last ran.
         """
-        if not self.acts_in_its_role and not founded:
+        if may_be_copy and not self.acts_in_its_role:
             # A copy of the coordinator's folder coordinates nothing: it asks the original to make
             # it a member of its own.
             self._original = await find_original(self.pc.identity, self.trust, self.pc.discovery)

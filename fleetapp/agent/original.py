@@ -21,7 +21,7 @@ from fleetapp.fleet.trust import TrustList
 
 log = logging.getLogger("fleetapp.agent.original")
 
-LISTEN_SECONDS = 1.2
+LISTEN_SECONDS = 2.0
 """Nodes that are there answer a new search within 0.12 s on an idle PC; not all are (s)."""
 
 
