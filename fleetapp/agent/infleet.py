@@ -15,7 +15,7 @@ from typing import Protocol
 from fleetapp import __version__
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
-from fleetapp.agent.original import find_original
+from fleetapp.agent.original import Place, find_original
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
 from fleetapp.agent.successor import SuccessorWatch
@@ -63,7 +63,7 @@ RELEASE_AFTER = 10.0
 KV_SHARE = 0.25
 KV_MAX = 2 * 2**30
 KV_MIN = 64 * 2**20
-STATE, CODES, KEYS, SEEN = "state.json", "codes.json", "keys.json", "seen.json"
+STATE, CODES, KEYS, SEEN, PLACE = "state.json", "codes.json", "keys.json", "seen.json", "place"
 """What the hub keeps beside its authority's key."""
 
 
@@ -118,7 +118,7 @@ def forget_hub(pc: PC) -> None:
     Blocks on the keyring: call it in a thread.
     """
     Authority.remove(pc.paths, pc.platform)
-    for name in (STATE, CODES, KEYS, SEEN):
+    for name in (STATE, CODES, KEYS, SEEN, PLACE):
         (pc.paths.hub / name).unlink(missing_ok=True)
 
 
@@ -235,12 +235,14 @@ class InFleet:
         Args:
             may_be_copy: whether this state folder may have been copied since the agent last ran.
         """
-        if may_be_copy and not self.acts_in_its_role:
+        place = Place(self.pc.paths.hub / PLACE, self.pc.paths.home, self.pc.platform)
+        if may_be_copy and not self.acts_in_its_role and not place.is_the_same:
             # A copy of the coordinator's folder coordinates nothing: it asks the original to make
             # it a member of its own.
             self._original = await find_original(self.pc.identity, self.trust, self.pc.discovery)
         if not self.acts_in_its_role:
             await self._start_hub()
+            place.note()
         self._announce()
         self._tasks.append(asyncio.create_task(self.link.run()))
         self._tasks.append(asyncio.create_task(self._counters()))
