@@ -144,7 +144,7 @@ class Agent:
         await self._guest.stop()
         await asyncio.to_thread(self._discovery.stop)
 
-    async def _enter(self, *, founded: bool = False) -> None:
+    async def _enter(self, *, may_be_copy: bool = True) -> None:
         try:
             enrolment = await asyncio.to_thread(self._fleet_store.load)
         except StorageError as exc:
@@ -158,7 +158,7 @@ class Agent:
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
-        await fleet.start(founded=founded)
+        await fleet.start(may_be_copy=may_be_copy)
         self._fleet = fleet
         self._changed()
 
@@ -207,7 +207,7 @@ class Agent:
 
     async def _enter_or_say(self) -> None:
         try:
-            await self._enter()
+            await self._enter(may_be_copy=False)
         except FleetError as exc:
             self._trouble = exc
             self._changed()
@@ -318,7 +318,7 @@ class Agent:
             self._refuse_if_member()
             try:
                 await asyncio.to_thread(self._make_fleet, name)
-                await self._enter(founded=True)
+                await self._enter(may_be_copy=False)
             except BaseException:
                 # A port is taken, say: what cannot be run is not kept.
                 await asyncio.to_thread(self._fleet_store.remove)

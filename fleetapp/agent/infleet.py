@@ -14,8 +14,8 @@ from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.limiter import Limiter
-from fleetapp.agent.original import find_original
-from fleetapp.agent.pc import CODES, KEYS, PC, SEEN, STATE, Bound, open_library
+from fleetapp.agent.original import Place, find_original
+from fleetapp.agent.pc import CODES, KEYS, PC, PLACE, SEEN, STATE, Bound, open_library
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
@@ -189,18 +189,20 @@ class InFleet:
         """Of the fleet."""
         return self.enrolment.info.fleet_id
 
-    async def start(self, *, founded: bool = False) -> None:
+    async def start(self, *, may_be_copy: bool = True) -> None:
         """Open servers (coordinator), announce, connect.
 
         Args:
-            founded: just now, so that there can be no copy yet.
+            may_be_copy: whether this state folder may have been copied since the agent last ran.
         """
-        if not self.acts_in_its_role and not founded:
+        place = Place(self.pc.paths.hub / PLACE, self.pc.paths.home, self.pc.platform)
+        if may_be_copy and not self.acts_in_its_role and not place.is_the_same:
             # A copy of the coordinator's folder coordinates nothing: it asks the original to make
             # it a member of its own.
             self._original = await find_original(self.pc.identity, self.trust, self.pc.discovery)
         if not self.acts_in_its_role:
             await self._start_hub()
+            place.note()
         else:
             await self._share()
         self._announce()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import aiohttp
 
@@ -16,12 +17,14 @@ from fleetapp.agent.joining import (
 from fleetapp.errors import FleetError
 from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.identity import Identity
+from fleetapp.fleet.keys import hardware_id
 from fleetapp.fleet.peer import Peer
 from fleetapp.fleet.trust import TrustList
+from fleetapp.platform.base import Platform
 
 log = logging.getLogger("fleetapp.agent.original")
 
-LISTEN_SECONDS = 1.2
+LISTEN_SECONDS = 3.0
 """Nodes that are there answer a new search within 0.12 s on an idle PC; not all are (s)."""
 
 
@@ -48,6 +51,38 @@ async def find_original(
             except (FleetError, aiohttp.ClientError, OSError, TimeoutError) as exc:
                 log.info("nobody is this coordinator at %s:%d: %s", *address, exc)
     return []
+
+
+class Place:
+    """Remembers where a hub last ran, so that an ordinary restart need not listen for an original.
+
+    Args:
+        file: beside the hub's state, and copied with it.
+        home: the state folder, which a copy on the same PC does not share.
+        platform: knows what differs between two PCs of one disk image.
+    """
+
+    def __init__(self, file: Path, home: Path, platform: Platform) -> None:
+        self._file = file
+        self._platform = platform
+        self._here = hardware_id((str(home.absolute()), *platform.machine_facts()), "place")
+
+    @property
+    def is_the_same(self) -> bool:
+        """Whether it ran here when :meth:`note` was called last."""
+        try:
+            return self._file.read_text("ascii") == self._here
+        except (OSError, ValueError):
+            return False
+
+    def note(self) -> None:
+        """It runs here now.
+
+        Raises:
+            StorageError: that could not be kept.
+        """
+        if not self.is_the_same:
+            self._platform.write_private(self._file, self._here.encode())
 
 
 def _namesakes(peers: tuple[Peer, ...], identity: Identity) -> list[Address]:

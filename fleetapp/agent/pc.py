@@ -21,7 +21,7 @@ from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
 
-STATE, CODES, KEYS, SEEN = "state.json", "codes.json", "keys.json", "seen.json"
+STATE, CODES, KEYS, SEEN, PLACE = "state.json", "codes.json", "keys.json", "seen.json", "place"
 """What the hub keeps beside its authority's key."""
 
 
@@ -88,5 +88,5 @@ def forget_hub(pc: PC) -> None:
     Blocks on the keyring: call it in a thread.
     """
     Authority.remove(pc.paths, pc.platform)
-    for name in (STATE, CODES, KEYS, SEEN):
+    for name in (STATE, CODES, KEYS, SEEN, PLACE):
         (pc.paths.hub / name).unlink(missing_ok=True)

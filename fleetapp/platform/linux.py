@@ -19,6 +19,7 @@ from fleetapp.platform.network import Address
 
 POLICY_FOLDER = Path("/etc/fleetapp")
 _NET = Path("/sys/class/net")
+_BUSES = frozenset({"pci", "virtio", "vmbus", "xen", "sdio"})
 _HUGE_PAGES = "glibc.malloc.hugetlb"
 
 
@@ -124,7 +125,7 @@ def _text(path: Path) -> str:
 
 
 def _built_in_cards(net: Path) -> set[str]:
-    """Hardware addresses that came with the card, of cards on the PCI bus.
+    """Hardware addresses that came with the card, of cards that are built in (also virtually).
 
     Not of docking stations and sticks (USB), virtual interfaces (no device), or Wi-Fi that makes up
     a new address for each network (``addr_assign_type`` is then not 0).
@@ -133,7 +134,7 @@ def _built_in_cards(net: Path) -> set[str]:
     with contextlib.suppress(OSError):
         for card in net.iterdir():
             bus = Path(os.path.realpath(card / "device" / "subsystem")).name
-            if bus == "pci" and _text(card / "addr_assign_type") == "0":
+            if bus in _BUSES and _text(card / "addr_assign_type") == "0":
                 found.add(_text(card / "address"))
     return found
 

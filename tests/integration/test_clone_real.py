@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 
+from fleetapp.fleet.discovery import Discovery
 from fleetapp.fleet.identity import Identity
 from fleetapp.platform.paths import Paths
 from tests.support.agents import AgentProcess
@@ -41,6 +43,21 @@ def test_a_copied_state_folder_becomes_a_member_of_its_own(tmp_path: Path) -> No
         assert kept.device_id == second["device_id"], "for good"
 
 
+def announced(device: str) -> bool:
+    """Whether somebody who begins to search finds that PC as coordinator."""
+    search = Discovery(("127.0.0.1",))
+    search.start(20)
+    try:
+        return asyncio.run(
+            search.wait_for(
+                lambda peers: any(p.device_id == device and p.role == "coordinator" for p in peers),
+                30,
+            )
+        )
+    finally:
+        search.stop()
+
+
 @pytest.mark.slow
 def test_a_copy_of_the_coordinator_becomes_a_plain_member(tmp_path: Path) -> None:
     with AgentProcess(tmp_path / "hub", "hub") as hub, AgentProcess(tmp_path / "anna", "anna") as a:
@@ -49,6 +66,7 @@ def test_a_copy_of_the_coordinator_becomes_a_plain_member(tmp_path: Path) -> Non
         shutil.copytree(hub.home, tmp_path / "copy")
         hub.start()
         hub.until_member_is("anna", "online")
+        assert announced(hub.get("status")["device_id"])
         with AgentProcess(tmp_path / "copy", "copied") as copy:
             hub.until_member_is("copied", "online")
             copy.until(lambda c: c.get("status")["role"] == "member")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fleetapp.agent.original import find_original
+from fleetapp.agent.original import Place, find_original
 from fleetapp.fleet.peer import Peer
+from fleetapp.platform.fake import FakePlatform
 from tests.support.control_server import ControlServer
 
 
@@ -64,3 +65,17 @@ async def test_nobody_keeps_a_coordinator_from_starting_by_saying_so(
     assert await find_original(
         home.me.identity, home.trust, announced(server, server.port, role="member")
     ) == []  # fmt: skip
+
+
+def test_another_folder_or_another_pc_is_another_place(tmp_path: Path) -> None:
+    file, home = tmp_path / "place", tmp_path / "state"
+    here = Place(file, home, FakePlatform())
+    assert not here.is_the_same, "never noted: it may be a copy"
+    here.note()
+    assert Place(file, home, FakePlatform()).is_the_same
+    assert not Place(file, tmp_path / "copy", FakePlatform()).is_the_same
+    assert not Place(file, home, FakePlatform(facts=("another",))).is_the_same
+    file.write_bytes(b"\xff")
+    assert not here.is_the_same
+    here.note()
+    assert here.is_the_same

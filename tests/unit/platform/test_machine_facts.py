@@ -52,12 +52,14 @@ def test_only_built_in_cards_with_their_own_address_count(tmp_path: Path) -> Non
     if os.name == "nt":
         pytest.skip("a folder of Linux")
     buses = {"pci": tmp_path / "bus" / "pci", "usb": tmp_path / "bus" / "usb"}
+    buses["virtio"] = tmp_path / "bus" / "virtio"
     for folder in buses.values():
         folder.mkdir(parents=True)
     for name, bus, kind, address in (
         ("eth0", "pci", "0", "00:00:00:00:00:01"),
         ("wlan0", "pci", "3", "00:00:00:00:00:02"),
         ("dock0", "usb", "0", "00:00:00:00:00:03"),
+        ("ens3", "virtio", "0", "00:00:00:00:00:05"),
         ("docker0", "", "0", "00:00:00:00:00:04"),
     ):
         card = tmp_path / "net" / name
@@ -66,7 +68,10 @@ def test_only_built_in_cards_with_their_own_address_count(tmp_path: Path) -> Non
             (card / "device" / "subsystem").symlink_to(buses[bus])
         (card / "addr_assign_type").write_text(kind + "\n")
         (card / "address").write_text(address + "\n")
-    assert linux._built_in_cards(tmp_path / "net") == {"00:00:00:00:00:01"}
+    assert linux._built_in_cards(tmp_path / "net") == {
+        "00:00:00:00:00:01",
+        "00:00:00:00:00:05",
+    }
     assert linux._built_in_cards(tmp_path / "none") == set()
 
 
