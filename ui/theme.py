@@ -27,6 +27,8 @@ class Colours:
     text: str
     muted: str
     line: str
+    scroll: str
+    """Of a scroll bar's handle; at least 3 to 1."""
     accent: str
     on_accent: str
     error: str
@@ -39,6 +41,7 @@ LIGHT = Colours(
     text="#1b1f24",
     muted="#56606e",
     line="#d3d9e2",
+    scroll="#858f9d",
     accent="#2563eb",
     on_accent="#ffffff",
     error="#b42318",
@@ -50,10 +53,38 @@ DARK = Colours(
     text="#e8eaed",
     muted="#a9b1bd",
     line="#3d444f",
+    scroll="#7a8493",
     accent="#7aa7ff",
     on_accent="#10131a",
     error="#ff9d91",
 )
+
+
+@dataclass(frozen=True)
+class CodeColours:
+    """Kinds of words in a program, on the grounds ``window`` and ``card``; contrast as above."""
+
+    keyword: str
+    text: str
+    """Strings."""
+    comment: str
+    number: str
+    name: str
+    """Functions, classes, tags."""
+
+
+LIGHT_CODE = CodeColours(
+    keyword="#7c2fd0", text="#0a6b3d", comment="#56606e", number="#9a3412", name="#1d4ed8"
+)
+DARK_CODE = CodeColours(
+    keyword="#c4a7ff", text="#8fd6a5", comment="#a9b1bd", number="#f0b27a", name="#8ab8ff"
+)
+
+
+def code_colours() -> CodeColours | None:
+    """Those of the present scheme; None for a system's high contrast, which has its own."""
+    window = QGuiApplication.palette().color(QPalette.ColorRole.Window).name()
+    return {LIGHT.window: LIGHT_CODE, DARK.window: DARK_CODE}.get(window)
 
 
 class Theme(QObject):
@@ -138,6 +169,26 @@ def _sheet(c: Colours) -> str:
     QPushButton:disabled, QPushButton:default:disabled {{
         background: {c.window}; color: {c.muted}; border-color: {c.line};
     }}
+    QToolButton[autoRaise="true"] {{ border-color: transparent; background: transparent; }}
+    QToolButton[autoRaise="true"]:hover, QToolButton:checked {{ border-color: {c.accent}; }}
+    QToolButton[autoRaise="true"]:focus {{ border-color: {c.accent}; }}
+    QPlainTextEdit#question-input {{
+        background: {c.field}; border: 1px solid {c.line}; border-radius: 4px;
+    }}
+    QPlainTextEdit#question-input:focus {{ border: 2px solid {c.accent}; }}
+    QListView#conversations {{ background: transparent; border: none; }}
+    QListView#conversations::item {{ border-radius: 4px; }}
+    QListView#conversations::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
+    QListView#conversations:focus {{ border: 1px solid {c.accent}; border-radius: 4px; }}
+    QFrame#question {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QFrame#code {{ background: {c.window}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QScrollBar:vertical {{ background: transparent; width: 12px; }}
+    QScrollBar:horizontal {{ background: transparent; height: 12px; }}
+    QScrollBar::handle {{ background: {c.scroll}; border-radius: 4px; margin: 2px; }}
+    QScrollBar::handle:vertical {{ min-height: 32px; }}
+    QScrollBar::handle:horizontal {{ min-width: 32px; }}
+    QScrollBar::handle:hover {{ background: {c.muted}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
     QCheckBox {{ spacing: 8px; }}
     QCheckBox::indicator {{
         width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 3px;

@@ -1,0 +1,487 @@
+"""The chat window: conversations on the left, one of them on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QCloseEvent,
+    QDesktopServices,
+    QHideEvent,
+    QKeySequence,
+    QShortcut,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QMenu,
+    QMessageBox,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from fleetapp.errors import FleetError, ReadOnly
+from ui import theme
+from ui.chat import words
+from ui.chat.composer import Composer
+from ui.chat.export import file_name, to_json, to_markdown
+from ui.chat.find_bar import FindBar
+from ui.chat.link_dialog import LinkDialog
+from ui.chat.model import ChatModel
+from ui.chat.model_picker import ModelPicker
+from ui.chat.options_panel import OptionsPanel
+from ui.chat.safe_text import one_line
+from ui.chat.sidebar import Sidebar
+from ui.chat.thread import ThreadView
+from ui.chat.values import NEW, Message, Options
+from ui.icons import app_icon
+from ui.widgets.card import text_label
+from ui.widgets.notice import Notice
+
+DRAFT_MS = 400
+"""After the last key."""
+MODELS_MS = 10_000
+"""Between two looks at what the fleet serves, while the window can be seen."""
+OPEN = "open"
+"""Under which the conversation that is shown is remembered."""
+
+
+class ChatWindow(QWidget):
+    """Shows one conversation of a ChatModel; there may be several such windows."""
+
+    closed = Signal()
+    window_asked = Signal()
+    """A second window is wanted."""
+
+    def __init__(
+        self, model: ChatModel, settings: QSettings | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.model = model
+        self.current = NEW
+        self.open_url: Callable[[QUrl], object] = QDesktopServices.openUrl
+        self.dialog: LinkDialog | None = None
+        self.question: QMessageBox | None = None
+        self._settings = settings
+        self._editing: Message | None = None
+        self.setWindowIcon(app_icon())
+        self._build()
+        self._connect()
+        self._shortcuts()
+        self._draft_later = QTimer(self, singleShot=True, interval=DRAFT_MS)
+        self._draft_later.timeout.connect(self._keep_draft)
+        self._models_again = QTimer(self, interval=MODELS_MS)
+        self._models_again.timeout.connect(model.refresh_models)
+        self.resize(120 * theme.GRID, 88 * theme.GRID)
+        if settings is not None:
+            self.restoreGeometry(settings.value("chat/geometry", QByteArray()))
+        self._say_about_history()
+        last = model.store.recall(OPEN)
+        number = int(last) if last.isdecimal() else NEW
+        self.show_conversation(number if model.store.conversation(number) else NEW)
+
+    # what is shown
+
+    def show_conversation(self, conversation: int) -> None:
+        """Show another one, with the draft it was left with."""
+        self._keep_draft()
+        self.options.flush()
+        self.leave_edit()
+        self.current = conversation
+        self.model.store.remember(OPEN, str(conversation))
+        if not self.find.isHidden():
+            self.find.leave()
+        options = self.model.options(conversation)
+        self.options.show_options(options)
+        self.picker.show_models(self.model, options.model)
+        self.composer.set_text(self.model.store.draft(conversation))
+        self.sidebar.set_current(conversation)
+        self._show_thread()
+        self.composer.text.setFocus()
+
+    def _show_thread(self) -> None:
+        messages = self.model.messages(self.current)
+        running = self.model.running(self.current)
+        self.stack.setCurrentWidget(self.thread if messages else self.empty)
+        self.thread.show_messages(messages, self._progress())
+        self.composer.set_busy(running is not None)
+        self.find.follow(messages)
+        known = self.model.store.conversation(self.current)
+        title = one_line(known.title) if known is not None else self.tr("New chat")
+        self.setWindowTitle(self.tr("{title} – Chat").format(title=title))
+        for action in (self.rename, self.markdown, self.json, self.delete):
+            action.setEnabled(known is not None)
+
+    def _progress(self) -> str:
+        running = self.model.running(self.current)
+        if running is None:
+            return ""
+        return words.progress_line(running, self.model.paused_for(self.current))
+
+    def _thread_changed(self, conversation: int) -> None:
+        if conversation != self.current:
+            return
+        if conversation != NEW and self.model.store.conversation(conversation) is None:
+            # it was deleted, perhaps in another window
+            self.composer.set_text("")
+            self.show_conversation(NEW)
+            return
+        if self._editing is not None and self._editing.id not in {
+            m.id for m in self.model.messages(conversation)
+        }:
+            self.leave_edit()
+        was_busy = not self.composer.stop.isHidden()
+        self._show_thread()
+        if was_busy and self.model.running(conversation) is None:
+            self._announce(self.tr("The answer is complete."))
+
+    def _answer_changed(self, conversation: int) -> None:
+        running = self.model.running(self.current)
+        if conversation == self.current and running is not None:
+            self.thread.show_growth(running.message, self._progress())
+
+    # what a person does
+
+    def send(self, text: str) -> None:
+        """Ask, or ask anew what is being edited."""
+        self.options.flush()
+        editing, self._editing = self._editing, None
+        self.composer.warn("")
+        before = self.current
+        if editing is not None:
+            self.model.edit(editing, text)
+            self.composer.set_text(self.model.store.draft(self.current))
+            return
+        self.composer.set_text("")
+        self._draft_later.stop()
+        self.model.store.set_draft(before, "")
+        if before == NEW:
+            # the new conversation gets what was chosen for it before it was one
+            options = replace(self.model.options(NEW), system=self.options.system.toPlainText())
+            self.current = self.model.ask(NEW, text)
+            self.model.set_options(self.current, options)
+            self.model.store.remember(OPEN, str(self.current))
+            self.sidebar.set_current(self.current)
+            self._show_thread()
+        else:
+            self.model.ask(before, text)
+
+    def edit(self, message: Message) -> None:
+        """Put an earlier question into the field, and say what sending it again removes."""
+        self._keep_draft()
+        self._editing = message
+        self.composer.set_text(message.text)
+        self.composer.warn(words.removal_warning(self.model.removed_by_edit(message)))
+        self.composer.text.setFocus()
+
+    def leave_edit(self) -> None:
+        """Nothing is removed; the draft comes back."""
+        if self._editing is not None:
+            self._editing = None
+            self.composer.warn("")
+            self.composer.set_text(self.model.store.draft(self.current))
+
+    def escape(self) -> None:
+        """Leave what is open over the chat; else stop the answer."""
+        inside = self.focusWidget()
+        if not self.find.isHidden() and inside is not None and self.find.isAncestorOf(inside):
+            self.find.leave()
+        elif self.model.running(self.current) is not None:
+            self.model.stop(self.current)
+        elif self._editing is not None:
+            self.leave_edit()
+        elif not self.find.isHidden():
+            self.find.leave()
+        elif self.sidebar.search.text():
+            self.sidebar.search.clear()
+
+    def copy_last_answer(self) -> None:
+        """To the clipboard, as it was written."""
+        answers = [m for m in self.model.messages(self.current) if m.role == "assistant" and m.text]
+        if answers:
+            theme.copy(answers[-1].text)
+            self._announce(self.tr("The answer was copied."))
+
+    def look_at_link(self, address: str) -> None:
+        """Show where it leads; the browser opens it only after a yes."""
+        if self.dialog is not None:
+            self.dialog.reject()
+        self.dialog = LinkDialog(address, self)
+        self.dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.dialog.opened.connect(self.open_url)
+        self.dialog.finished.connect(self._dialog_finished)
+        self.dialog.open()
+
+    def ask_to_delete(self) -> None:
+        """Delete this conversation after a question."""
+        known = self.model.store.conversation(self.current)
+        if known is not None:
+            self._confirm(
+                self.tr("Delete this chat?"),
+                one_line(known.title),
+                self.tr("&Delete"),
+                lambda: self.model.delete(known.id),
+            )
+
+    def ask_to_delete_all(self) -> None:
+        """Delete the history after a question."""
+        self._confirm(
+            self.tr("Delete all chats?"),
+            self.tr("All {n} chats on this PC are deleted for good.").format(
+                n=len(self.model.store.conversations())
+            ),
+            self.tr("&Delete all"),
+            self.model.delete_all,
+        )
+
+    def export(self, path: Path) -> None:
+        """Write this conversation: JSON if the name says so, else Markdown."""
+        known = self.model.store.conversation(self.current)
+        if known is None:
+            return
+        messages = self.model.messages(self.current)
+        if path.suffix.lower() == ".json":
+            data = to_json(known, messages)
+        else:
+            data = to_markdown(known, messages).encode()
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            self.notice.show_error(ReadOnly(f"{path} could not be written: {error.strerror}."))
+
+    def copy_history(self, path: Path) -> None:
+        """Write the whole history as one file."""
+        try:
+            self.model.store.copy_to(path)
+        except FleetError as error:
+            self.notice.show_error(error)
+
+    # Qt's events
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+        """Ask the fleet what it serves, now and from time to time."""
+        super().showEvent(event)
+        self.model.refresh_models()
+        self._models_again.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
+        """Nothing is asked for nobody."""
+        super().hideEvent(event)
+        self._models_again.stop()
+        self.keep()
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+        """Only the window goes; an answer under way is written to its end."""
+        self.keep()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def keep(self) -> None:
+        """Write down what was typed and where the window was."""
+        self._keep_draft()
+        self.options.flush()
+        if self._settings is not None:
+            self._settings.setValue("chat/geometry", self.saveGeometry())
+
+    def _keep_draft(self) -> None:
+        self._draft_later.stop()
+        if self._editing is None:
+            self.model.store.set_draft(self.current, self.composer.current_text())
+
+    # how it is put together
+
+    def _build(self) -> None:
+        self._make_menu()
+        self.sidebar = Sidebar(self.model, self.menu)
+        self.picker = ModelPicker()
+        self.options_button = QToolButton()
+        self.options_button.setText(self.tr("&Options"))
+        self.options_button.setToolTip(self.tr("System prompt, temperature, length (Ctrl+,)"))
+        self.options_button.setAccessibleName(self.tr("Options of this chat"))
+        self.options_button.setCheckable(True)
+        self.options_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.options = OptionsPanel()
+        self.options.hide()
+        self.notice = Notice()
+        self.thread = ThreadView()
+        self.empty = self._make_empty()
+        self.stack = QStackedWidget()
+        self.stack.addWidget(self.thread)
+        self.stack.addWidget(self.empty)
+        self.find = FindBar()
+        self.composer = Composer()
+        top = QHBoxLayout()
+        top.setSpacing(theme.GRID)
+        top.addWidget(self.picker, 1)
+        top.addWidget(self.options_button)
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(theme.GRID, theme.GRID, theme.GRID, theme.GRID)
+        column.setSpacing(theme.GRID)
+        column.addLayout(top)
+        column.addWidget(self.options)
+        column.addWidget(self.notice)
+        column.addWidget(self.find)
+        column.addWidget(self.stack, 1)
+        column.addWidget(self.composer)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.splitter.addWidget(self.sidebar)
+        self.splitter.addWidget(right)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setChildrenCollapsible(False)
+        self.splitter.setSizes([32 * theme.GRID, 88 * theme.GRID])
+        self.sidebar.setMinimumWidth(22 * theme.GRID)
+        right.setMinimumWidth(42 * theme.GRID)
+        outer = QHBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.splitter)
+
+    def _make_empty(self) -> QWidget:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        head = theme.heading(text_label(self.tr("What would you like to know?")))
+        note = text_label(
+            self.tr(
+                "The PCs of the fleet compute the answer and keep nothing of it. "
+                "Your chats are stored on this PC only."
+            ),
+            muted=True,
+        )
+        for label in (head, note):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        column.addStretch(1)
+        column.addWidget(head)
+        column.addWidget(note)
+        column.addStretch(2)
+        return page
+
+    def _make_menu(self) -> None:
+        self.menu = QMenu(self)
+        add = self.menu.addAction
+        add(self.tr("&New chat"), lambda: self.show_conversation(NEW))
+        self.rename = add(self.tr("&Rename"), lambda: self.sidebar.rename_current())
+        self.markdown = add(self.tr("Export as &Markdown…"), lambda: self._ask_for_file("md"))
+        self.json = add(self.tr("Export as &JSON…"), lambda: self._ask_for_file("json"))
+        self.delete = add(self.tr("&Delete…"), self.ask_to_delete)
+        self.menu.addSeparator()
+        add(self.tr("&Find in this chat"), lambda: self._start_find())
+        add(self.tr("New &window"), self.window_asked.emit)
+        self.menu.addSeparator()
+        add(self.tr("&Copy the whole history to a file…"), lambda: self._ask_for_file("sqlite3"))
+        add(self.tr("Delete &all chats…"), self.ask_to_delete_all)
+
+    def _connect(self) -> None:
+        model = self.model
+        model.thread_changed.connect(self._thread_changed)
+        model.answer_changed.connect(self._answer_changed)
+        model.models_changed.connect(
+            lambda: self.picker.show_models(model, self.model.options(self.current).model)
+        )
+        model.history_failed.connect(self.notice.show_error)
+        self.sidebar.chosen.connect(self.show_conversation)
+        self.sidebar.new_asked.connect(lambda: self.show_conversation(NEW))
+        self.picker.picked.connect(self._pick)
+        self.options_button.toggled.connect(self._toggle_options)
+        self.options.chosen.connect(self._set_options)
+        self.thread.link_chosen.connect(self.look_at_link)
+        self.thread.edit_asked.connect(self.edit)
+        self.thread.again_asked.connect(lambda message: model.regenerate(message.conversation))
+        self.find.moved.connect(self.thread.show_message)
+        self.find.marked.connect(self.thread.mark)
+        self.find.left.connect(self.composer.text.setFocus)
+        self.composer.sent.connect(self.send)
+        self.composer.stopped.connect(lambda: model.stop(self.current))
+        self.composer.edit_left.connect(self.leave_edit)
+        self.composer.changed.connect(lambda: self._draft_later.start())
+
+    def _shortcuts(self) -> None:
+        for keys, act in (
+            ("Ctrl+N", lambda: self.show_conversation(NEW)),
+            ("Ctrl+K", self.sidebar.start_search),
+            ("Ctrl+F", self._start_find),
+            ("Esc", self.escape),
+            ("Ctrl+Shift+C", self.copy_last_answer),
+            ("Ctrl+,", self.options_button.toggle),
+            ("Ctrl+Shift+N", self.window_asked.emit),
+            ("Ctrl+W", self.close),
+            ("F2", self.sidebar.rename_current),
+        ):
+            QShortcut(QKeySequence(keys), self).activated.connect(act)
+        delete = QShortcut(QKeySequence(Qt.Key.Key_Delete), self.sidebar.view)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+        delete.activated.connect(self.ask_to_delete)
+
+    def _start_find(self) -> None:
+        self.find.start(self.model.messages(self.current))
+
+    def _toggle_options(self, on: bool) -> None:
+        self.options.setVisible(on)
+        (self.options.system if on else self.composer.text).setFocus()
+
+    def _pick(self, model: str) -> None:
+        self.options.flush()
+        self.options.set_model(model)
+        self._set_options(replace(self.model.options(self.current), model=model))
+
+    def _set_options(self, options: Options) -> None:
+        self.model.set_options(self.current, options)
+
+    def _say_about_history(self) -> None:
+        store = self.model.store
+        if store.problem is not None:
+            self.notice.show_error(store.problem)
+        elif store.set_aside is not None:
+            self.notice.show_text(
+                self.tr(
+                    "The chat history was damaged. It was put aside as {file}, and a new one was "
+                    "begun."
+                ).format(file=store.set_aside)
+            )
+
+    def _ask_for_file(self, ending: str) -> None:
+        known = self.model.store.conversation(self.current)
+        whole = ending == "sqlite3"
+        name = f"fleetapp-chats.{ending}" if whole or known is None else file_name(known, ending)
+        dialog = QFileDialog(self, self.tr("Save as"), str(Path.home() / name))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(ending)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        save = self.copy_history if whole else self.export
+        dialog.fileSelected.connect(lambda path: save(Path(path)))
+        dialog.open()
+
+    def _confirm(self, title: str, text: str, yes: str, act: Callable[[], object]) -> None:
+        if self.question is not None:
+            self.question.close()
+        box = QMessageBox(QMessageBox.Icon.Question, title, title, parent=self)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setInformativeText(text)
+        go = box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)
+        stay = box.addButton(self.tr("&Keep"), QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(stay)
+        box.setEscapeButton(stay)
+        go.clicked.connect(act)
+        box.finished.connect(self._question_finished)
+        self.question = box
+        box.open()
+
+    def _question_finished(self) -> None:
+        if self.question is not None:
+            self.question.deleteLater()
+            self.question = None
+
+    def _dialog_finished(self) -> None:
+        self.dialog = None
+
+    def _announce(self, text: str) -> None:
+        """For those who do not see it."""
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
