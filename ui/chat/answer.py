@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from fleetapp.errors import FleetError, Malformed
-from ui.chat.values import Failure, Message, Pause, Served, Status
+from ui.chat.values import Failure, Message, Pause, Status
 
 PAUSE = 1.5
 """Seconds without text after which a stream counts as paused; a slow PC is faster than that."""

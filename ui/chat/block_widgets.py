@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QGuiApplication,
     QColor,
     QFont,
+    QGuiApplication,
     QPalette,
     QTextCharFormat,
+    QTextCursor,
     QTextLayout,
     QWheelEvent,
 )
@@ -128,7 +129,7 @@ class CodeBlock(QFrame):
         head.setContentsMargins(theme.GRID, 0, 0, 0)
         head.addWidget(self._language, 1)
         head.addWidget(self.copy)
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(theme.GRID // 2, theme.GRID // 2, theme.GRID // 2, theme.GRID)
         column.setSpacing(theme.GRID // 2)
         column.addLayout(head)
@@ -169,7 +170,7 @@ class CodeBlock(QFrame):
 
     def height_for(self, width: int) -> int:
         """Pixels."""
-        margins = self.layout().contentsMargins()
+        margins = self._column.contentsMargins()
         chrome = margins.top() + margins.bottom() + theme.GRID // 2
         inner = width - margins.left() - margins.right()
         return self.copy.sizeHint().height() + chrome + self.edit.height_for(inner)
@@ -270,7 +271,7 @@ class _CodeEdit(QPlainTextEdit):
         self.document().setDefaultTextOption(option)
         self.document().setDocumentMargin(theme.GRID // 2)
 
-    def cursor_at_end(self):  # type: ignore[no-untyped-def]  # noqa: ANN201 - QTextCursor
+    def cursor_at_end(self) -> QTextCursor:
         cursor = self.textCursor()
         cursor.movePosition(cursor.MoveOperation.End)
         return cursor
@@ -332,7 +333,7 @@ def _mark(edit: QTextBrowser | QPlainTextEdit, words: str, colour: QColor) -> No
             look = QTextCharFormat()
             look.setBackground(colour)
             look.setForeground(edit.palette().color(QPalette.ColorRole.HighlightedText))
-            mark.cursor, mark.format = cursor, look  # type: ignore[attr-defined]
+            mark.cursor, mark.format = cursor, look
             marks.append(mark)
             if len(marks) >= 500:
                 break

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from ui import theme
+from ui.chat.safe_text import cut_long_lines
 from ui.widgets.card import text_label
 
 MOST_LINES = 8
@@ -41,6 +42,11 @@ class Composer(QWidget):
         )
         self.text.submitted.connect(self.submit)
         self.text.textChanged.connect(self._text_changed)
+        self.note = text_label(
+            self.tr("Very long lines of the pasted text were broken."), muted=True
+        )
+        self.note.hide()
+        self.text.broken.connect(self.note.show)
         self.send = QPushButton(self.tr("&Send"))
         self.send.setDefault(True)
         self.send.clicked.connect(self.submit)
@@ -57,6 +63,7 @@ class Composer(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.GRID)
         column.addWidget(self.banner)
+        column.addWidget(self.note)
         column.addLayout(row)
         self.set_busy(False)
 
@@ -72,7 +79,7 @@ class Composer(QWidget):
 
     def set_text(self, text: str) -> None:
         """Put another text there, the cursor at its end."""
-        self.text.setPlainText(text)
+        self.text.setPlainText(cut_long_lines(text))
         self.text.moveCursor(self.text.textCursor().MoveOperation.End)
 
     def current_text(self) -> str:
@@ -90,13 +97,18 @@ class Composer(QWidget):
             self.sent.emit(text)
 
     def _text_changed(self) -> None:
-        self.send.setEnabled(bool(self.current_text().strip()))
+        text = self.current_text().strip()
+        self.send.setEnabled(bool(text))
+        if not text:
+            self.note.hide()
         self.text.fit()
         self.changed.emit()
 
 
 class _Question(QPlainTextEdit):
     submitted = Signal()
+    broken = Signal()
+    """Lines of what was pasted were too long."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +129,7 @@ class _Question(QPlainTextEdit):
         if height != self.height():
             self.setFixedHeight(height)
 
-    def resizeEvent(self, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, N802
+    def resizeEvent(self, event) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
         super().resizeEvent(event)
         self.fit()
 
@@ -125,6 +137,16 @@ class _Question(QPlainTextEdit):
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self.fit()
+
+    def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802 - Qt's name
+        """Paste text only, with endless lines broken: a megabyte of one takes Qt minutes."""
+        if not source.hasText():
+            return
+        text = source.text()
+        broken = cut_long_lines(text)
+        self.textCursor().insertText(broken)
+        if broken != text:
+            self.broken.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

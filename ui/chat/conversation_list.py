@@ -16,7 +16,13 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QPainter, QPalette
-from PySide6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import (
+    QApplication,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
 
 from ui import theme
 from ui.chat import words
@@ -92,17 +98,17 @@ class ConversationDelegate(QStyledItemDelegate):
         """Both lines, cut at the edge."""
         conversation: Conversation = index.data(CONVERSATION)
         self.initStyleOption(option, index)
-        option.text = ""  # type: ignore[attr-defined]
-        style = option.widget.style() if option.widget else QApplication.style()  # type: ignore[attr-defined]
-        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)  # type: ignore[attr-defined]
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)  # type: ignore[attr-defined]
-        palette: QPalette = option.palette  # type: ignore[attr-defined]
+        option.text = ""
+        style = option.widget.style() if option.widget else QApplication.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        palette: QPalette = option.palette
         first = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
         second = (
             QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.PlaceholderText
         )
-        metrics = option.fontMetrics  # type: ignore[attr-defined]
-        room: QRect = option.rect.adjusted(theme.GRID, theme.GRID, -theme.GRID, -theme.GRID)  # type: ignore[attr-defined]
+        metrics = option.fontMetrics
+        room: QRect = option.rect.adjusted(theme.GRID, theme.GRID, -theme.GRID, -theme.GRID)
         line = metrics.lineSpacing()
         painter.save()
         for number, (text, role) in enumerate(
@@ -115,8 +121,10 @@ class ConversationDelegate(QStyledItemDelegate):
             painter.drawText(place, flags, shown)
         painter.restore()
 
-    def updateEditorGeometry(self, editor, option: QStyleOptionViewItem, _index: Index) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, N802
+    def updateEditorGeometry(  # noqa: N802 - Qt's name
+        self, editor: QWidget, option: QStyleOptionViewItem, _index: Index
+    ) -> None:
         """Over both lines."""
-        rect: QRect = option.rect  # type: ignore[attr-defined]
+        rect: QRect = option.rect
         height = editor.sizeHint().height()
         editor.setGeometry(rect.x(), rect.center().y() - height // 2, rect.width(), height)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal
@@ -12,6 +13,11 @@ Span = tuple[int, int, Word]
 
 LONGEST = 100_000
 """Characters; more is shown without colours."""
+
+
+def warm_up() -> None:
+    """Import Pygments in the background, so that the first code does not hold up the screen."""
+    threading.Thread(target=lambda: _lexer("python"), name="pygments", daemon=True).start()
 
 
 @lru_cache(maxsize=32)

@@ -140,11 +140,11 @@ class MessageView(QFrame):
         for index, block in enumerate(self.blocks):
             height = self._block_height(index, inner)
             if y + height >= top and y <= bottom:
-                widget = self.widgets.get(index) or self._make(index, block)
-                height = self._heights[index] = self._measure(index, widget, inner)
-                widget.setGeometry(PAD, y, inner, height)
-                if widget.isHidden():
-                    widget.show()
+                shown = self.widgets.get(index) or self._make(index, block)
+                height = self._heights[index] = self._measure(index, shown, inner)
+                shown.setGeometry(PAD, y, inner, height)
+                if shown.isHidden():
+                    shown.show()
             elif (widget := self.widgets.get(index)) is not None:
                 far = y + height < top - keep or y > bottom + keep
                 if far and not widget.isAncestorOf(QApplication.focusWidget() or self):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
-from ui.chat.model import ChatModel
+from ui.chat.model import ChatModel, ModelChoice
 from ui.chat.safe_text import one_line
 
 
@@ -30,7 +30,7 @@ class ModelPicker(QComboBox):
             if not choice.fleet.ready:
                 name = self.tr("{model} (not ready)").format(model=name)
             self.addItem(name, choice.id)
-            self.setItemData(self.count() - 1, self._tip(choice), 3)  # Qt.ItemDataRole.ToolTipRole
+            self.setItemData(self.count() - 1, self._tip(choice), Qt.ItemDataRole.ToolTipRole)
         if wanted and self.findData(wanted) < 0:
             self.addItem(self.tr("{model} (not served now)").format(model=one_line(wanted)), wanted)
         self.setEnabled(self.count() > 0)
@@ -46,7 +46,7 @@ class ModelPicker(QComboBox):
     def _tip_of(self, model: ChatModel, name: str) -> str:
         return next((self._tip(m) for m in model.models if m.id == name), "")
 
-    def _tip(self, choice) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    def _tip(self, choice: ModelChoice) -> str:
         return self.tr("Served by {pcs}; up to {n} tokens of question and answer together.").format(
             pcs=", ".join(one_line(name) for name in choice.fleet.devices) or "?",
             n=choice.fleet.context_length,

@@ -60,7 +60,7 @@ def markdown_document(text: str, palette: QPalette, font: QFont) -> SafeDocument
     return document
 
 
-def plain_document(text: str, palette: QPalette, font: QFont) -> SafeDocument:
+def plain_document(text: str, _palette: QPalette, font: QFont) -> SafeDocument:
     """``text`` exactly as it is: what a person typed is no Markdown."""
     document = SafeDocument()
     document.setUndoRedoEnabled(False)
@@ -72,7 +72,7 @@ def plain_document(text: str, palette: QPalette, font: QFont) -> SafeDocument:
 
 
 def _prepared(text: str) -> str:
-    """A line break is one: models write verse and addresses as people do, not as Markdown has it."""
+    """A line break is one: models write verse and addresses as people do."""
     text = cut_long_lines(text)
     # a thousand nested quotes are no quotation but an attempt at the parser
     text = _DEEP.sub(lambda match: "\\" + match[0].lstrip(), text)
@@ -80,14 +80,14 @@ def _prepared(text: str) -> str:
 
 
 def _fragments(document: QTextDocument) -> Iterator[tuple[int, int, str, QTextCharFormat]]:
-    """Position, length, text and format of every piece; collected first, so they may be replaced."""
+    """Position, length, text and format of every piece of one format."""
     block: QTextBlock = document.begin()
     while block.isValid():
         iterator = block.begin()
         while not iterator.atEnd():
             fragment = iterator.fragment()
             yield fragment.position(), fragment.length(), fragment.text(), fragment.charFormat()
-            iterator += 1  # noqa: SIM113 - Qt's iterator, not a counter
+            iterator += 1
         block = block.next()
 
 

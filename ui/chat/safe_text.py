@@ -13,7 +13,8 @@ _FLAG = "\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"
 """Flags of countries that are no states are spelt with invisible tags."""
 _HIDDEN = (
     "\u061c\u202a-\u202e\u2066-\u2069"  # direction
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"  # no width
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065"  # no width
+    "\u206a-\u206f\u3164\ufeff\uffa0"  # no width either, or blank letters
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls but tab and line feed
     "\U000e0000-\U000e007f"  # tags
 )
@@ -27,7 +28,7 @@ OPENABLE = ("http", "https")
 
 
 def visible(text: str) -> str:
-    """``text`` with hidden and reordering characters as ``[U+202E]``; line breaks are normalised."""
+    """``text`` with hidden and reordering characters shown as ``[U+202E]``."""
     if text.isascii() and text.isprintable():
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""The history file: its tables, how older versions are brought up to date, what if it is damaged."""
+"""The history file: its tables, how older versions are brought up to date, how damage is met."""
 
 from __future__ import annotations
 
@@ -121,13 +121,17 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         if known and path.stat().st_size <= CHECK_UP_TO:
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            if verdict != "ok":
-                raise sqlite3.DatabaseError(f"malformed: {verdict}")
+            _check(connection)
         return _migrated(connection)
     except BaseException:
         connection.close()
         raise
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(f"malformed: {verdict}")
 
 
 def _migrated(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -123,17 +123,18 @@ class Sidebar(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Down from the search goes to what it found; Return opens the first."""
-        if watched is self.search and isinstance(event, QKeyEvent):
-            if event.type() == QEvent.Type.KeyPress and self.list.rowCount():
-                if event.key() == Qt.Key.Key_Down:
-                    self.view.setFocus()
-                    if not self.view.currentIndex().isValid():
-                        self.view.setCurrentIndex(self.list.index(0))
-                    return True
-                if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                    self.refresh()
+        pressed = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
+        if watched is self.search and pressed and self.list.rowCount():
+            assert isinstance(event, QKeyEvent)
+            if event.key() == Qt.Key.Key_Down:
+                self.view.setFocus()
+                if not self.view.currentIndex().isValid():
                     self.view.setCurrentIndex(self.list.index(0))
-                    return True
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.refresh()
+                self.view.setCurrentIndex(self.list.index(0))
+                return True
         return super().eventFilter(watched, event)
 
     def _select(self) -> None:

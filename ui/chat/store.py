@@ -73,14 +73,16 @@ class ConversationStore:
     def conversations(self) -> list[Conversation]:
         """All, the one used last first."""
         rows = self._run(
-            f"SELECT {_CONVERSATION} FROM conversations ORDER BY updated DESC, id DESC"
+            f"SELECT {_CONVERSATION} FROM conversations"  # noqa: S608 - columns are ours
+            " ORDER BY updated DESC, id DESC"
         )
         return [_conversation(row) for row in rows]
 
     def conversation(self, conversation: int) -> Conversation | None:
         """One of them, or None if it has been deleted."""
         row = self._run(
-            f"SELECT {_CONVERSATION} FROM conversations WHERE id = ?", (conversation,)
+            f"SELECT {_CONVERSATION} FROM conversations WHERE id = ?",  # noqa: S608 - columns are ours
+            (conversation,),
         ).fetchone()
         return None if row is None else _conversation(row)
 
@@ -156,7 +158,7 @@ class ConversationStore:
         return sorted(found.values(), key=lambda c: (-c.updated, -c.id))
 
     def _search_messages(self, terms: list[str], likes: list[str]) -> Iterator[tuple[int, str]]:
-        if all(term.isascii() or term.isalpha() and not _unspaced(term) for term in terms):
+        if all(term.isascii() or (term.isalpha() and not _unspaced(term)) for term in terms):
             # quoted, a term is never taken for the search language; only letters and digits count
             query = " ".join(
                 f'"{term.replace(chr(34), " ")}"*' for term in terms if _has_word(term)
@@ -185,7 +187,8 @@ class ConversationStore:
     def messages(self, conversation: int) -> list[Message]:
         """In the order they were said."""
         rows = self._run(
-            f"SELECT {_MESSAGE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)
+            f"SELECT {_MESSAGE} FROM messages WHERE conversation = ? ORDER BY id",  # noqa: S608 - columns are ours
+            (conversation,),
         )
         return [_message(row) for row in rows]
 
@@ -202,8 +205,10 @@ class ConversationStore:
         now = self._clock()
         made = self._together(
             (
-                "INSERT INTO messages (conversation, role, text, created, status, model)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    "INSERT INTO messages (conversation, role, text, created, status, model)"
+                    " VALUES (?, ?, ?, ?, ?, ?)"
+                ),
                 (conversation, role, text, now, status, model),
             ),
             ("UPDATE conversations SET updated = ? WHERE id = ?", (now, conversation)),

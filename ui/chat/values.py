@@ -12,7 +12,7 @@ Status = Literal["writing", "complete", "length", "stopped", "failed", "interrup
 ended by an error; cut off because the desktop app ended. A question is always complete."""
 
 NEW = 0
-"""Id of the conversation that begins with the next question; nothing is stored of it but a draft."""
+"""Id of the conversation that the next question begins; only its draft is stored."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
@@ -18,7 +17,6 @@ from PySide6.QtGui import (
     QShowEvent,
 )
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QMenu,
     QMessageBox,
@@ -29,17 +27,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from fleetapp.errors import FleetError, ReadOnly
 from ui import theme
 from ui.chat import words
 from ui.chat.composer import Composer
-from ui.chat.export import file_name, to_json, to_markdown
 from ui.chat.find_bar import FindBar
+from ui.chat.highlight import warm_up
 from ui.chat.link_dialog import LinkDialog
 from ui.chat.model import ChatModel
 from ui.chat.model_picker import ModelPicker
 from ui.chat.options_panel import OptionsPanel
 from ui.chat.safe_text import one_line
+from ui.chat.saving import Saving, confirm
 from ui.chat.sidebar import Sidebar
 from ui.chat.thread import ThreadView
 from ui.chat.values import NEW, Message, Options
@@ -74,16 +72,18 @@ class ChatWindow(QWidget):
         self._settings = settings
         self._editing: Message | None = None
         self.setWindowIcon(app_icon())
+        self._draft_later = QTimer(self, singleShot=True, interval=DRAFT_MS)
+        self._draft_later.timeout.connect(self._keep_draft)
         self._build()
         self._connect()
         self._shortcuts()
-        self._draft_later = QTimer(self, singleShot=True, interval=DRAFT_MS)
-        self._draft_later.timeout.connect(self._keep_draft)
         self._models_again = QTimer(self, interval=MODELS_MS)
         self._models_again.timeout.connect(model.refresh_models)
         self.resize(120 * theme.GRID, 88 * theme.GRID)
         if settings is not None:
-            self.restoreGeometry(settings.value("chat/geometry", QByteArray()))
+            kept = settings.value("chat/geometry")
+            if isinstance(kept, QByteArray):
+                self.restoreGeometry(kept)
         self._say_about_history()
         last = model.store.recall(OPEN)
         number = int(last) if last.isdecimal() else NEW
@@ -98,8 +98,8 @@ class ChatWindow(QWidget):
         self.leave_edit()
         self.current = conversation
         self.model.store.remember(OPEN, str(conversation))
-        if not self.find.isHidden():
-            self.find.leave()
+        if not self.find_bar.isHidden():
+            self.find_bar.leave()
         options = self.model.options(conversation)
         self.options.show_options(options)
         self.picker.show_models(self.model, options.model)
@@ -111,13 +111,13 @@ class ChatWindow(QWidget):
     def _show_thread(self) -> None:
         messages = self.model.messages(self.current)
         running = self.model.running(self.current)
-        self.stack.setCurrentWidget(self.thread if messages else self.empty)
-        self.thread.show_messages(messages, self._progress())
+        self.stack.setCurrentWidget(self.thread_view if messages else self.empty)
+        self.thread_view.show_messages(messages, self._progress())
         self.composer.set_busy(running is not None)
-        self.find.follow(messages)
+        self.find_bar.follow(messages)
         known = self.model.store.conversation(self.current)
         title = one_line(known.title) if known is not None else self.tr("New chat")
-        self.setWindowTitle(self.tr("{title} – Chat").format(title=title))
+        self.setWindowTitle(self.tr("{title} - Chat").format(title=title))
         for action in (self.rename, self.markdown, self.json, self.delete):
             action.setEnabled(known is not None)
 
@@ -147,7 +147,7 @@ class ChatWindow(QWidget):
     def _answer_changed(self, conversation: int) -> None:
         running = self.model.running(self.current)
         if conversation == self.current and running is not None:
-            self.thread.show_growth(running.message, self._progress())
+            self.thread_view.show_growth(running.message, self._progress())
 
     # what a person does
 
@@ -193,14 +193,18 @@ class ChatWindow(QWidget):
     def escape(self) -> None:
         """Leave what is open over the chat; else stop the answer."""
         inside = self.focusWidget()
-        if not self.find.isHidden() and inside is not None and self.find.isAncestorOf(inside):
-            self.find.leave()
+        if (
+            not self.find_bar.isHidden()
+            and inside is not None
+            and self.find_bar.isAncestorOf(inside)
+        ):
+            self.find_bar.leave()
         elif self.model.running(self.current) is not None:
             self.model.stop(self.current)
         elif self._editing is not None:
             self.leave_edit()
-        elif not self.find.isHidden():
-            self.find.leave()
+        elif not self.find_bar.isHidden():
+            self.find_bar.leave()
         elif self.sidebar.search.text():
             self.sidebar.search.clear()
 
@@ -243,28 +247,6 @@ class ChatWindow(QWidget):
             self.model.delete_all,
         )
 
-    def export(self, path: Path) -> None:
-        """Write this conversation: JSON if the name says so, else Markdown."""
-        known = self.model.store.conversation(self.current)
-        if known is None:
-            return
-        messages = self.model.messages(self.current)
-        if path.suffix.lower() == ".json":
-            data = to_json(known, messages)
-        else:
-            data = to_markdown(known, messages).encode()
-        try:
-            path.write_bytes(data)
-        except OSError as error:
-            self.notice.show_error(ReadOnly(f"{path} could not be written: {error.strerror}."))
-
-    def copy_history(self, path: Path) -> None:
-        """Write the whole history as one file."""
-        try:
-            self.model.store.copy_to(path)
-        except FleetError as error:
-            self.notice.show_error(error)
-
     # Qt's events
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
@@ -272,6 +254,7 @@ class ChatWindow(QWidget):
         super().showEvent(event)
         self.model.refresh_models()
         self._models_again.start()
+        QTimer.singleShot(200, warm_up)
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
         """Nothing is asked for nobody."""
@@ -300,6 +283,7 @@ class ChatWindow(QWidget):
     # how it is put together
 
     def _build(self) -> None:
+        self.saving = Saving(self.model, self)
         self._make_menu()
         self.sidebar = Sidebar(self.model, self.menu)
         self.picker = ModelPicker()
@@ -312,12 +296,12 @@ class ChatWindow(QWidget):
         self.options = OptionsPanel()
         self.options.hide()
         self.notice = Notice()
-        self.thread = ThreadView()
+        self.thread_view = ThreadView()
         self.empty = self._make_empty()
         self.stack = QStackedWidget()
-        self.stack.addWidget(self.thread)
+        self.stack.addWidget(self.thread_view)
         self.stack.addWidget(self.empty)
-        self.find = FindBar()
+        self.find_bar = FindBar()
         self.composer = Composer()
         top = QHBoxLayout()
         top.setSpacing(theme.GRID)
@@ -330,7 +314,7 @@ class ChatWindow(QWidget):
         column.addLayout(top)
         column.addWidget(self.options)
         column.addWidget(self.notice)
-        column.addWidget(self.find)
+        column.addWidget(self.find_bar)
         column.addWidget(self.stack, 1)
         column.addWidget(self.composer)
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -368,15 +352,17 @@ class ChatWindow(QWidget):
         self.menu = QMenu(self)
         add = self.menu.addAction
         add(self.tr("&New chat"), lambda: self.show_conversation(NEW))
-        self.rename = add(self.tr("&Rename"), lambda: self.sidebar.rename_current())
-        self.markdown = add(self.tr("Export as &Markdown…"), lambda: self._ask_for_file("md"))
-        self.json = add(self.tr("Export as &JSON…"), lambda: self._ask_for_file("json"))
+        self.rename = add(self.tr("&Rename"))
+        self.markdown = add(
+            self.tr("Export as &Markdown…"), lambda: self.saving.ask(self.current, "md")
+        )
+        self.json = add(self.tr("Export as &JSON…"), lambda: self.saving.ask(self.current, "json"))
         self.delete = add(self.tr("&Delete…"), self.ask_to_delete)
         self.menu.addSeparator()
-        add(self.tr("&Find in this chat"), lambda: self._start_find())
+        add(self.tr("&Find in this chat"), self._start_find)
         add(self.tr("New &window"), self.window_asked.emit)
         self.menu.addSeparator()
-        add(self.tr("&Copy the whole history to a file…"), lambda: self._ask_for_file("sqlite3"))
+        add(self.tr("&Copy the whole history to a file…"), self.saving.ask_for_history)
         add(self.tr("Delete &all chats…"), self.ask_to_delete_all)
 
     def _connect(self) -> None:
@@ -386,22 +372,24 @@ class ChatWindow(QWidget):
         model.models_changed.connect(
             lambda: self.picker.show_models(model, self.model.options(self.current).model)
         )
+        self.saving.failed.connect(self.notice.show_error)
         model.history_failed.connect(self.notice.show_error)
+        self.rename.triggered.connect(self.sidebar.rename_current)
         self.sidebar.chosen.connect(self.show_conversation)
         self.sidebar.new_asked.connect(lambda: self.show_conversation(NEW))
         self.picker.picked.connect(self._pick)
         self.options_button.toggled.connect(self._toggle_options)
         self.options.chosen.connect(self._set_options)
-        self.thread.link_chosen.connect(self.look_at_link)
-        self.thread.edit_asked.connect(self.edit)
-        self.thread.again_asked.connect(lambda message: model.regenerate(message.conversation))
-        self.find.moved.connect(self.thread.show_message)
-        self.find.marked.connect(self.thread.mark)
-        self.find.left.connect(self.composer.text.setFocus)
+        self.thread_view.link_chosen.connect(self.look_at_link)
+        self.thread_view.edit_asked.connect(self.edit)
+        self.thread_view.again_asked.connect(lambda message: model.regenerate(message.conversation))
+        self.find_bar.moved.connect(self.thread_view.show_message)
+        self.find_bar.marked.connect(self.thread_view.mark)
+        self.find_bar.left.connect(self.composer.text.setFocus)
         self.composer.sent.connect(self.send)
         self.composer.stopped.connect(lambda: model.stop(self.current))
         self.composer.edit_left.connect(self.leave_edit)
-        self.composer.changed.connect(lambda: self._draft_later.start())
+        self.composer.changed.connect(self._draft_later.start)
 
     def _shortcuts(self) -> None:
         for keys, act in (
@@ -421,7 +409,7 @@ class ChatWindow(QWidget):
         delete.activated.connect(self.ask_to_delete)
 
     def _start_find(self) -> None:
-        self.find.start(self.model.messages(self.current))
+        self.find_bar.start(self.model.messages(self.current))
 
     def _toggle_options(self, on: bool) -> None:
         self.options.setVisible(on)
@@ -447,37 +435,14 @@ class ChatWindow(QWidget):
                 ).format(file=store.set_aside)
             )
 
-    def _ask_for_file(self, ending: str) -> None:
-        known = self.model.store.conversation(self.current)
-        whole = ending == "sqlite3"
-        name = f"fleetapp-chats.{ending}" if whole or known is None else file_name(known, ending)
-        dialog = QFileDialog(self, self.tr("Save as"), str(Path.home() / name))
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(ending)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        save = self.copy_history if whole else self.export
-        dialog.fileSelected.connect(lambda path: save(Path(path)))
-        dialog.open()
-
     def _confirm(self, title: str, text: str, yes: str, act: Callable[[], object]) -> None:
         if self.question is not None:
             self.question.close()
-        box = QMessageBox(QMessageBox.Icon.Question, title, title, parent=self)
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setInformativeText(text)
-        go = box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)
-        stay = box.addButton(self.tr("&Keep"), QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(stay)
-        box.setEscapeButton(stay)
-        go.clicked.connect(act)
-        box.finished.connect(self._question_finished)
-        self.question = box
-        box.open()
+        self.question = confirm(self, title, text, yes, act)
+        self.question.finished.connect(self._question_finished)
 
     def _question_finished(self) -> None:
-        if self.question is not None:
-            self.question.deleteLater()
-            self.question = None
+        self.question = None
 
     def _dialog_finished(self) -> None:
         self.dialog = None
