@@ -110,17 +110,25 @@ class ConversationStore:
         )
 
     def delete(self, conversation: int) -> None:
-        """For good, with messages and draft; the bytes in the file are overwritten."""
+        """For good, with messages and draft; what the file held of them is overwritten."""
         self._together(
             ("DELETE FROM conversations WHERE id = ?", (conversation,)),
             ("DELETE FROM drafts WHERE conversation = ?", (conversation,)),
         )
+        self._forget()
 
     def delete_all(self) -> None:
         """Everything, for good."""
         self._together(*((f"DELETE FROM {t}", ()) for t in ("conversations", "drafts", "state")))  # noqa: S608
+        self._forget()
         self._run("VACUUM")
-        self._run("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _forget(self) -> None:
+        """Take deleted words out of the index and out of the journal as well."""
+        # an index of segments only notes what was deleted, until it is merged
+        self._run("INSERT INTO messages_text (messages_text) VALUES ('optimize')")
+        self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def copy_to(self, path: Path) -> None:
         """The whole history as one file that this program, or any SQLite, can read.
