@@ -125,7 +125,7 @@ def test_only_what_can_be_done_is_offered(
     qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
 ) -> None:
     actions = desktop.actions
-    always = {actions.status, actions.this_pc, actions.about, actions.quit}
+    always = {actions.status, actions.chat, actions.this_pc, actions.about, actions.quit}
     assert offered(desktop) == always | {actions.join, actions.create}
     show(qtbot, desktop, agent, joined_status())
     assert offered(desktop) == always | {actions.contribute}

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -60,7 +60,7 @@ class ProseBlock(QTextBrowser):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTabChangesFocus(True)
         see_through(self)
-        self.anchorClicked.connect(lambda url: self.link_chosen.emit(url.toString()))
+        self.anchorClicked.connect(self._chosen)
 
     def show_block(self, block: Block) -> None:
         """Show ``block`` instead."""
@@ -96,6 +96,9 @@ class ProseBlock(QTextBrowser):
     def mark(self, words: str, colour: QColor) -> None:
         """Put a ground of this colour under every occurrence; the empty text takes it away."""
         _mark(self, words, colour)
+
+    def _chosen(self, url: QUrl) -> None:
+        self.link_chosen.emit(url.toString())
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
         """For the thread."""
@@ -139,7 +142,7 @@ class CodeBlock(QFrame):
         self._formats: dict[int, list[QTextLayout.FormatRange]] = {}
         self._cost = 0.0
         self._calm = QTimer(self, singleShot=True, interval=CONFIRM_MS)
-        self._calm.timeout.connect(lambda: self.copy.setText(self.tr("Copy code")))
+        self._calm.timeout.connect(self._calm_down)
 
     def show_block(self, block: Block) -> None:
         """Show ``block``; text that only grew is appended, so that a stream stays cheap."""
@@ -188,6 +191,9 @@ class CodeBlock(QFrame):
         self.copy.setText(self.tr("Copied"))
         self._calm.start()
         self.copied.emit(self._block.text)
+
+    def _calm_down(self) -> None:
+        self.copy.setText(self.tr("Copy code"))
 
     def _colour_slice(self) -> None:
         code = visible(cut_long_lines(self._block.text))

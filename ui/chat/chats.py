@@ -34,10 +34,13 @@ class Chats(QObject):
         """One more; not shown yet."""
         window = ChatWindow(self.model, self._settings)
         window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        window.closed.connect(lambda: self._gone(window))
-        window.window_asked.connect(lambda: self.new_window().show())
+        window.closed.connect(self._gone)
+        window.window_asked.connect(self._show_new)
         self.windows.append(window)
         return window
+
+    def _show_new(self) -> None:
+        self.new_window().show()
 
     def stop(self) -> None:
         """The app ends: drafts and half answers are kept."""

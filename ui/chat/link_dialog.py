@@ -30,7 +30,7 @@ class LinkDialog(QDialog):
         self.allowed = openable(address)
         self.setWindowTitle(self.tr("Open this link?") if self.allowed else self.tr("Not opened"))
         self.setWindowIcon(app_icon())
-        url = QUrl(address, QUrl.ParsingMode.StrictMode)
+        self._url = url = QUrl(address, QUrl.ParsingMode.StrictMode)
         self.allowed = self.allowed and url.isValid()
         column = QVBoxLayout(self)
         column.setContentsMargins(*(2 * theme.GRID,) * 4)
@@ -67,17 +67,20 @@ class LinkDialog(QDialog):
                 self.tr("&Open in browser"), QDialogButtonBox.ButtonRole.AcceptRole
             )
             go.setAutoDefault(False)
-            go.clicked.connect(lambda: self._open(url))
+            go.clicked.connect(self._open)
             self.go = go
         copy = buttons.addButton(self.tr("&Copy address"), QDialogButtonBox.ButtonRole.ActionRole)
         copy.setAutoDefault(False)
-        copy.clicked.connect(lambda: theme.copy(shown))
+        copy.clicked.connect(self._copy)
         leave = buttons.addButton(self.tr("Do &not open"), QDialogButtonBox.ButtonRole.RejectRole)
         leave.setDefault(True)
         leave.clicked.connect(self.reject)
         column.addWidget(buttons)
         leave.setFocus()
 
-    def _open(self, url: QUrl) -> None:
-        self.opened.emit(url)
+    def _copy(self) -> None:
+        theme.copy(self.field.toPlainText())
+
+    def _open(self) -> None:
+        self.opened.emit(self._url)
         self.accept()

@@ -61,8 +61,8 @@ class MessageView(QFrame):
         self.setObjectName("question" if message.role == "user" else "answer")
         self._header = self._make_header()
         self._footer = _Footer(self)
-        self._footer.again.clicked.connect(lambda: self.again_asked.emit(self.message))
-        self._footer.retry.clicked.connect(lambda: self.again_asked.emit(self.message))
+        self._footer.again.clicked.connect(self._ask_again)
+        self._footer.retry.clicked.connect(self._ask_again)
         self.show_message(message, is_last=False)
 
     # content
@@ -244,10 +244,10 @@ class MessageView(QFrame):
         self.copy = _small_button(self.tr("Copy"), self.tr("Copy this message"))
         self.copy.clicked.connect(self.copy_text)
         self.edit = _small_button(self.tr("Edit"), self.tr("Edit this question and send it again"))
-        self.edit.clicked.connect(lambda: self.edit_asked.emit(self.message))
+        self.edit.clicked.connect(self._ask_edit)
         self.edit.setVisible(self.message.role == "user")
         self._calm = QTimer(self, singleShot=True, interval=CONFIRM_MS)
-        self._calm.timeout.connect(lambda: self.copy.setText(self.tr("Copy")))
+        self._calm.timeout.connect(self._calm_down)
         row = QHBoxLayout(header)
         row.setContentsMargins(0, 0, 0, theme.GRID // 2)
         row.setSpacing(theme.GRID)
@@ -257,6 +257,15 @@ class MessageView(QFrame):
         row.addWidget(self.edit)
         row.addWidget(self.copy)
         return header
+
+    def _ask_again(self) -> None:
+        self.again_asked.emit(self.message)
+
+    def _ask_edit(self) -> None:
+        self.edit_asked.emit(self.message)
+
+    def _calm_down(self) -> None:
+        self.copy.setText(self.tr("Copy"))
 
     def copy_text(self) -> None:
         """The whole message as it was written, Markdown and all."""

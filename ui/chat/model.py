@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
-from fleetapp.errors import FleetError, Malformed
+from fleetapp.errors import FleetError
 from ui.chat import answer as answers
 from ui.chat.answer import Answer
 from ui.chat.errors import HistoryUnusable
 from ui.chat.request import chat_request
+from ui.chat.run import Run
 from ui.chat.store import ConversationStore
-from ui.chat.transport import AnswerStream
 from ui.chat.values import NEW, Conversation, Failure, Message, Options, Status
 from ui.client import AgentClient
-from ui.coalesce import Coalescer
 
 SAVE_EVERY = 1.0
 """Seconds between two saves of an answer under way: what a crash may take."""
@@ -47,16 +46,6 @@ class ModelChoice(msgspec.Struct, frozen=True):
 
 class _ModelList(msgspec.Struct, frozen=True):
     data: tuple[ModelChoice, ...]
-
-
-@dataclass(eq=False)
-class _Run:
-    """One answer under way."""
-
-    answer: Answer
-    stream: AnswerStream
-    news: Coalescer
-    saved: float
 
 
 class ChatModel(QObject):
@@ -84,7 +73,7 @@ class ChatModel(QObject):
         self.models_problem: FleetError | None = None
         self._client = client
         self._clock = clock
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, Run] = {}
         self._asking_models = False
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._look_for_pauses)
@@ -222,17 +211,10 @@ class ChatModel(QObject):
             self._cannot_ask(message)
         else:
             body = chat_request(model, options, history)
-            stream = AnswerStream(self._client, body, self)
-            news = Coalescer(self)
-            now = self._clock()
-            run = _Run(answers.begin(message, now), stream, news, now)
+            run = Run(self._client, body, message, self, self._clock)
             self._runs[conversation] = run
-            news.passed.connect(lambda _: self.answer_changed.emit(conversation))
-            stream.received.connect(lambda data: self._received(run, bytes(data)))
-            stream.commented.connect(
-                lambda text: self._advance(run, answers.comment(run.answer, text))
-            )
-            stream.ended.connect(lambda error: self._ended(run, error))
+            run.advanced.connect(self._advanced)
+            run.to_show.connect(self.answer_changed)
             self._look.start()
         self.conversations_changed.emit()
         self.thread_changed.emit(conversation)
@@ -257,23 +239,11 @@ class ChatModel(QObject):
         self.store.save(replace(message, status="failed", failure=failure))
         self.refresh_models()
 
-    def _received(self, run: _Run, data: bytes) -> None:
-        try:
-            self._advance(run, answers.event(run.answer, data, self._clock()))
-        except Malformed as error:
-            self._advance(run, answers.fail(run.answer, answers.failure_of(error)))
-
-    def _ended(self, run: _Run, error: FleetError | None) -> None:
-        if error is None:
-            self._advance(run, answers.end(run.answer))
-        else:
-            self._advance(run, answers.fail(run.answer, answers.failure_of(error)))
-
-    def _advance(self, run: _Run, answer: Answer) -> None:
+    def _advanced(self, run: Run) -> None:
+        answer = run.answer
         conversation = answer.message.conversation
         if self._runs.get(conversation) is not run:
             return  # a late event of an answer that has been replaced
-        run.answer = answer
         if answer.over:
             self._drop(conversation)
             self.store.save(answer.message)
@@ -283,7 +253,6 @@ class ChatModel(QObject):
         if now - run.saved >= SAVE_EVERY:
             run.saved = now
             self.store.save(answer.message)
-        run.news.submit(conversation)
 
     def _finish(self, conversation: int, status: Status) -> bool:
         """End the answer under way, if there is one, and keep what has come."""
@@ -297,9 +266,7 @@ class ChatModel(QObject):
         return True
 
     def _drop(self, conversation: int) -> None:
-        run = self._runs.pop(conversation)
-        run.stream.abort()
-        run.news.deleteLater()
+        self._runs.pop(conversation).close()
         if not self._runs:
             self._look.stop()
 

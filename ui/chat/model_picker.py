@@ -20,7 +20,10 @@ class ModelPicker(QComboBox):
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(16)
         # activated, not changed: what the fleet says must not be taken for a choice
-        self.activated.connect(lambda index: self.picked.emit(str(self.itemData(index))))
+        self.activated.connect(self._activated)
+
+    def _activated(self, index: int) -> None:
+        self.picked.emit(str(self.itemData(index)))
 
     def show_models(self, model: ChatModel, wanted: str) -> None:
         """Show what there is now; ``wanted`` is what this conversation asks, or empty."""

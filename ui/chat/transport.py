@@ -29,12 +29,13 @@ class AnswerStream(QObject):
         self._parser = SseParser()
         self._reply: QNetworkReply | None = None
         self._over = False
+        self._problem: FleetError | None = None
         try:
             reply = client.post_stream("/v1/chat/completions", body, SILENCE)
         except AgentNotRunning as error:
             # said on the next turn of the loop, when somebody listens
-            problem: FleetError = error
-            QTimer.singleShot(0, self, lambda: self._end(problem))
+            self._problem = error
+            QTimer.singleShot(0, self, self._refuse)
             return
         self._reply = reply
         reply.readyRead.connect(self._read)
@@ -47,7 +48,6 @@ class AnswerStream(QObject):
         if reply is not None:
             reply.abort()
             reply.deleteLater()
-        self.deleteLater()
 
     def _read(self) -> None:
         reply = self._reply
@@ -78,6 +78,9 @@ class AnswerStream(QObject):
         else:
             self._end(reply_error(reply))
 
+    def _refuse(self) -> None:
+        self._end(self._problem)
+
     def _end(self, error: FleetError | None) -> None:
         if self._over:
             return
@@ -87,4 +90,3 @@ class AnswerStream(QObject):
             reply.abort()
             reply.deleteLater()
         self.ended.emit(error)
-        self.deleteLater()

@@ -56,7 +56,8 @@ OPEN = "open"
 class ChatWindow(QWidget):
     """Shows one conversation of a ChatModel; there may be several such windows."""
 
-    closed = Signal()
+    closed = Signal(object)
+    """Itself."""
     window_asked = Signal()
     """A second window is wanted."""
 
@@ -150,6 +151,25 @@ class ChatWindow(QWidget):
             self.thread_view.show_growth(running.message, self._progress())
 
     # what a person does
+
+    def start_new(self) -> None:
+        """Show the conversation that the next question begins."""
+        self.show_conversation(NEW)
+
+    def _again(self, message: Message) -> None:
+        self.model.regenerate(message.conversation)
+
+    def _stop(self) -> None:
+        self.model.stop(self.current)
+
+    def _save_markdown(self) -> None:
+        self.saving.ask(self.current, "md")
+
+    def _save_json(self) -> None:
+        self.saving.ask(self.current, "json")
+
+    def _models_changed(self) -> None:
+        self.picker.show_models(self.model, self.model.options(self.current).model)
 
     def send(self, text: str) -> None:
         """Ask, or ask anew what is being edited."""
@@ -266,7 +286,7 @@ class ChatWindow(QWidget):
         """Only the window goes; an answer under way is written to its end."""
         self.keep()
         super().closeEvent(event)
-        self.closed.emit()
+        self.closed.emit(self)
 
     def keep(self) -> None:
         """Write down what was typed and where the window was."""
@@ -351,12 +371,10 @@ class ChatWindow(QWidget):
     def _make_menu(self) -> None:
         self.menu = QMenu(self)
         add = self.menu.addAction
-        add(self.tr("&New chat"), lambda: self.show_conversation(NEW))
+        add(self.tr("&New chat"), self.start_new)
         self.rename = add(self.tr("&Rename"))
-        self.markdown = add(
-            self.tr("Export as &Markdown…"), lambda: self.saving.ask(self.current, "md")
-        )
-        self.json = add(self.tr("Export as &JSON…"), lambda: self.saving.ask(self.current, "json"))
+        self.markdown = add(self.tr("Export as &Markdown…"), self._save_markdown)
+        self.json = add(self.tr("Export as &JSON…"), self._save_json)
         self.delete = add(self.tr("&Delete…"), self.ask_to_delete)
         self.menu.addSeparator()
         add(self.tr("&Find in this chat"), self._start_find)
@@ -369,31 +387,29 @@ class ChatWindow(QWidget):
         model = self.model
         model.thread_changed.connect(self._thread_changed)
         model.answer_changed.connect(self._answer_changed)
-        model.models_changed.connect(
-            lambda: self.picker.show_models(model, self.model.options(self.current).model)
-        )
+        model.models_changed.connect(self._models_changed)
         self.saving.failed.connect(self.notice.show_error)
         model.history_failed.connect(self.notice.show_error)
         self.rename.triggered.connect(self.sidebar.rename_current)
         self.sidebar.chosen.connect(self.show_conversation)
-        self.sidebar.new_asked.connect(lambda: self.show_conversation(NEW))
+        self.sidebar.new_asked.connect(self.start_new)
         self.picker.picked.connect(self._pick)
         self.options_button.toggled.connect(self._toggle_options)
         self.options.chosen.connect(self._set_options)
         self.thread_view.link_chosen.connect(self.look_at_link)
         self.thread_view.edit_asked.connect(self.edit)
-        self.thread_view.again_asked.connect(lambda message: model.regenerate(message.conversation))
+        self.thread_view.again_asked.connect(self._again)
         self.find_bar.moved.connect(self.thread_view.show_message)
         self.find_bar.marked.connect(self.thread_view.mark)
         self.find_bar.left.connect(self.composer.text.setFocus)
         self.composer.sent.connect(self.send)
-        self.composer.stopped.connect(lambda: model.stop(self.current))
+        self.composer.stopped.connect(self._stop)
         self.composer.edit_left.connect(self.leave_edit)
         self.composer.changed.connect(self._draft_later.start)
 
     def _shortcuts(self) -> None:
         for keys, act in (
-            ("Ctrl+N", lambda: self.show_conversation(NEW)),
+            ("Ctrl+N", self.start_new),
             ("Ctrl+K", self.sidebar.start_search),
             ("Ctrl+F", self._start_find),
             ("Esc", self.escape),
