@@ -31,15 +31,6 @@ from ui.client import AgentClient
 
 
 @pytest.fixture
-def api(home: Path) -> Iterator[FakeChatApi]:
-    fake = FakeChatApi(home)
-    fake.start()
-    yield fake
-    fake.gate.set()
-    fake.stop()
-
-
-@pytest.fixture
 def chat(qtbot: QtBot, qapp: QApplication, home: Path, api: FakeChatApi) -> Iterator[ChatModel]:
     chat = ChatModel(AgentClient(home, qapp), ConversationStore(home))
     chat.refresh_models()

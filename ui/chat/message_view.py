@@ -163,15 +163,15 @@ class MessageView(QFrame):
         above = sum(self._block_height(i, inner) + GAP for i in range(index))
         return GAP + self._header_height() + above
 
-    def first_block_at(self, y: int) -> int:
-        """Index of the first block that begins at or below ``y``."""
+    def first_measured(self, y: int) -> int:
+        """Index of the first block that begins at or below ``y`` and was laid out; -1 if none."""
         inner = self._width - 2 * PAD
         at = GAP + self._header_height()
-        for index in range(len(self.blocks)):
-            if at >= y:
+        for index, height in enumerate(self._heights):
+            if at >= y and height is not None:
                 return index
             at += self._block_height(index, inner) + GAP
-        return len(self.blocks)
+        return -1
 
     def mark(self, text: str, colour: QColor) -> None:
         """Mark every occurrence, also in blocks that are made later."""
@@ -245,7 +245,6 @@ class MessageView(QFrame):
         self.copy.clicked.connect(self.copy_text)
         self.edit = _small_button(self.tr("Edit"), self.tr("Edit this question and send it again"))
         self.edit.clicked.connect(self._ask_edit)
-        self.edit.setVisible(self.message.role == "user")
         self._calm = QTimer(self, singleShot=True, interval=CONFIRM_MS)
         self._calm.timeout.connect(self._calm_down)
         row = QHBoxLayout(header)
@@ -256,6 +255,8 @@ class MessageView(QFrame):
         row.addStretch(1)
         row.addWidget(self.edit)
         row.addWidget(self.copy)
+        # only now: shown without a parent it would be a window of its own
+        self.edit.setVisible(self.message.role == "user")
         return header
 
     def _ask_again(self) -> None:

@@ -242,18 +242,26 @@ class ThreadView(QAbstractScrollArea):
         bar.setRange(0, max(0, self._tops[-1] - page))
 
     def _anchor(self) -> tuple[_Item, int, int] | None:
-        """What shall not move: message, block, and its place below the upper edge."""
+        """What shall not move: message, block, and its place below the upper edge.
+
+        That is the first thing in sight whose place does not rest on a guess; what is new above it
+        grows upwards.
+        """
         if not self._items:
             return None
         top = self.verticalScrollBar().value()
-        index = min(self.current_index(), len(self._items) - 1)
-        item = self._items[index]
-        if item.view is None:
-            return item, -1, self._tops[index] - top
-        block = item.view.first_block_at(top - self._tops[index])
-        if block >= len(item.view.blocks):
-            return item, -1, self._tops[index] - top
-        return item, block, self._tops[index] + item.view.block_top(block) - top
+        bottom = top + self.viewport().height()
+        first = min(self.current_index(), len(self._items) - 1)
+        for index in range(first, len(self._items)):
+            if self._tops[index] > bottom:
+                break
+            view = self._items[index].view
+            block = -1 if view is None else view.first_measured(top - self._tops[index])
+            if view is not None and block >= 0:
+                y = self._tops[index] + view.block_top(block)
+                if y < bottom:
+                    return self._items[index], block, y - top
+        return self._items[first], -1, self._tops[first] - top
 
     def _scroll_to(self, anchor: tuple[_Item, int, int] | None) -> None:
         bar = self.verticalScrollBar()
