@@ -73,6 +73,9 @@ class Desktop(QObject):
         self.session.stop()
         self.tray.stop()
         self.window.hide()
+        self._stop_chats()
+
+    def _stop_chats(self) -> None:
         if self.chats is not None:
             self.chats.stop()
             self.chats = None
@@ -95,27 +98,30 @@ class Desktop(QObject):
         """End app and agent, after asking if others would notice."""
         if self._quitting:
             return
+        writing = self.chats is not None and self.chats.model.busy
         if self.session.view.at_work:
-            self._ask_before_quitting()
+            models = sorted({a.model for a in self.session.view.assignments})
+            self._ask_before_quitting(
+                self.tr("This PC is working for the fleet ({models}).").format(
+                    models=", ".join(models)
+                ),
+                self.tr(
+                    "If you quit now, answers that are being written may break off, and other PCs "
+                    "have to take over."
+                ),
+            )
+        elif writing:
+            self._ask_before_quitting(
+                self.tr("An answer to you is being written."),
+                self.tr("If you quit now it ends here; what has come of it is kept."),
+            )
         else:
             self._quit_now()
 
-    def _ask_before_quitting(self) -> None:
-        models = sorted({a.model for a in self.session.view.assignments})
-        question = QMessageBox(
-            QMessageBox.Icon.Question,
-            self.tr("Quit fleetapp?"),
-            self.tr("This PC is working for the fleet ({models}).").format(
-                models=", ".join(models)
-            ),
-        )
+    def _ask_before_quitting(self, why: str, consequence: str) -> None:
+        question = QMessageBox(QMessageBox.Icon.Question, self.tr("Quit fleetapp?"), why)
         question.setTextFormat(Qt.TextFormat.PlainText)
-        question.setInformativeText(
-            self.tr(
-                "If you quit now, answers that are being written may break off, and other PCs have "
-                "to take over."
-            )
-        )
+        question.setInformativeText(consequence)
         leave = question.addButton(self.tr("&Quit now"), QMessageBox.ButtonRole.DestructiveRole)
         stay = question.addButton(self.tr("&Keep running"), QMessageBox.ButtonRole.RejectRole)
         question.setDefaultButton(stay)
@@ -126,6 +132,8 @@ class Desktop(QObject):
     def _quit_now(self) -> None:
         self._quitting = True
         self.actions.menu.setEnabled(False)
+        # before the agent: its end must not look like a failure of the answer
+        self._stop_chats()
         self.session.quit_agent()
 
     def _agent_ended(self, gone: bool) -> None:

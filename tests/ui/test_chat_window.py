@@ -43,6 +43,7 @@ from ui.chat.values import NEW
 from ui.chat.window import ChatWindow
 from ui.client import AgentClient
 from ui.desktop import Desktop
+from ui.session import AgentSession
 from ui.theme import DARK, LIGHT, Theme
 
 CODE = "Look:\n\n```python\ndef f(x):\n    return x + 1  # one more\n```\n\nand `inline`."
@@ -515,6 +516,38 @@ def test_the_tray_menu_opens_the_chat(
     assert desktop.chats.windows == []
     desktop.actions.chat.trigger()
     assert desktop.chats.window().isVisible()
+
+
+def test_quitting_while_an_answer_comes_asks_and_keeps_the_text(
+    qtbot: QtBot, qapp: QApplication, home: Path, api: FakeChatApi
+) -> None:
+    api.replies = [api.gated("The first half", "never")]
+    desktop = Desktop(AgentSession(home, ["no-such-program"]), home)
+    desktop.session.keeper.abandon()
+    desktop.session.start()
+    qtbot.waitUntil(lambda: desktop.session.view.link == "connected")
+    desktop.show_chat()
+    assert desktop.chats is not None
+    model = desktop.chats.model
+    qtbot.waitUntil(lambda: bool(model.models))
+    conversation = model.ask(NEW, "q")
+    qtbot.waitUntil(lambda: model.messages(conversation)[-1].text == "The first half")
+    desktop.quit()
+    question = desktop.question
+    assert question is not None
+    assert question.text() == "An answer to you is being written."
+    leave = next(b for b in question.buttons() if b is not question.defaultButton())
+    with qtbot.waitSignal(desktop.ended, timeout=25_000):
+        qtbot.mouseClick(leave, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(api.quit_asked.is_set)
+        api.stop()
+        desktop.session._ending_pid = 0  # the fake is not a process of its own
+    assert desktop.chats is None
+    kept = ConversationStore(home)
+    message = kept.messages(conversation)[-1]
+    assert (message.text, message.status) == ("The first half", "interrupted")
+    kept.close()
+    desktop.stop()
 
 
 def test_a_history_that_cannot_be_written_still_chats(

@@ -116,6 +116,7 @@ class CodeBlock(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("code")
+        self.setFrameShape(QFrame.Shape.StyledPanel)
         self._block = Block("code", "")
         self._words: Iterator[Span] = iter(())
         self._coloured = ""

@@ -59,6 +59,8 @@ class MessageView(QFrame):
         self._marked = ""
         self._mark_colour = QColor()
         self.setObjectName("question" if message.role == "user" else "answer")
+        if message.role == "user":  # a frame without the style sheet as well, in high contrast
+            self.setFrameShape(QFrame.Shape.StyledPanel)
         self._header = self._make_header()
         self._footer = _Footer(self)
         self._footer.again.clicked.connect(self._ask_again)
@@ -293,11 +295,11 @@ class _Footer(QWidget):
         )
         failure = QHBoxLayout()
         failure.setSpacing(theme.GRID)
-        failure.addWidget(self.notice, 1)
-        failure.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignTop)
+        failure.addWidget(self.notice, 1, Qt.AlignmentFlag.AlignVCenter)
+        failure.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignVCenter)
         below = QHBoxLayout()
         below.setSpacing(theme.GRID)
-        below.addWidget(self.line, 1)
+        below.addWidget(self.line, 1, Qt.AlignmentFlag.AlignVCenter)
         below.addWidget(self.again, 0, Qt.AlignmentFlag.AlignTop)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)

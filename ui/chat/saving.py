@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from fleetapp.errors import FleetError, ReadOnly
@@ -74,7 +74,9 @@ def confirm(
     box.setInformativeText(text)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     go = box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)
-    stay = box.addButton(QObject.tr(box, "&Keep"), QMessageBox.ButtonRole.RejectRole)
+    stay = box.addButton(
+        QCoreApplication.translate("Chat", "&Keep"), QMessageBox.ButtonRole.RejectRole
+    )
     box.setDefaultButton(stay)
     box.setEscapeButton(stay)
     go.clicked.connect(act)

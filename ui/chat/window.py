@@ -355,8 +355,8 @@ class ChatWindow(QWidget):
         head = theme.heading(text_label(self.tr("What would you like to know?")))
         note = text_label(
             self.tr(
-                "The PCs of the fleet compute the answer and keep nothing of it. "
-                "Your chats are stored on this PC only."
+                "The PCs of the fleet compute the answer together. "
+                "The history of your chats is stored on this PC only."
             ),
             muted=True,
         )
