@@ -24,6 +24,7 @@ from tests.support.fake_chat_api import (
     piece,
     saying,
 )
+from ui.chat import transport
 from ui.chat.model import ChatModel
 from ui.chat.store import ConversationStore
 from ui.chat.values import NEW, Message, Options
@@ -226,6 +227,28 @@ def test_an_agent_that_dies_in_the_middle(qtbot: QtBot, chat: ChatModel, api: Fa
     idle(qtbot, chat)
     assert last(chat, conversation).text == "half"
     assert last(chat, conversation).status == "failed"
+
+
+def test_an_agent_that_falls_silent(
+    qtbot: QtBot, chat: ChatModel, api: FakeChatApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "SILENCE", 0.4)
+
+    def reply(_body: Any) -> Iterator[bytes]:
+        yield opening()
+        for _ in range(4):  # comments keep it alive
+            time.sleep(0.2)
+            yield comment("keep-alive")
+        yield piece("half")
+        api.gate.wait(10)
+
+    api.replies = [reply]
+    conversation = chat.ask(NEW, "q")
+    idle(qtbot, chat)
+    message = last(chat, conversation)
+    assert message.text == "half"
+    assert message.failure is not None
+    assert message.failure.code == "peer_timeout"
 
 
 def test_nonsense_in_the_stream(qtbot: QtBot, chat: ChatModel, api: FakeChatApi) -> None:

@@ -427,6 +427,33 @@ def test_renaming_deleting_and_exporting(
     assert window.stack.currentWidget() is window.empty
 
 
+def test_somebody_who_reads_further_up_stays_there_while_the_answer_grows(
+    qtbot: QtBot, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [saying("A paragraph.\n\n" * 60), api.gated("more\n\n" * 30, "and more\n\n" * 30)]
+    ask(qtbot, window, "first")
+    bar = window.thread_view.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    qtbot.keyClicks(window.composer.text, "second")
+    qtbot.keyClick(window.composer.text, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.model.messages(window.current)[-1].text.count("more") == 30)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+    window.thread_view.setFocus()
+    qtbot.keyClick(window.thread_view, Qt.Key.Key_Home)
+    assert bar.value() == 0
+    assert window.thread_view.newest.isVisible()
+    before = bar.maximum()
+    api.gate.set()
+    idle(qtbot, window)
+    qtbot.waitUntil(lambda: bar.maximum() > before)
+    assert bar.value() == 0
+    qtbot.mouseClick(window.thread_view.newest, Qt.MouseButton.LeftButton)
+    assert bar.value() == bar.maximum()
+    assert not window.thread_view.newest.isVisible()
+    qtbot.keyClick(window.thread_view, Qt.Key.Key_PageUp)
+    assert bar.value() < bar.maximum()
+
+
 def test_two_windows_show_the_same_answer(qtbot: QtBot, chats: Chats, api: FakeChatApi) -> None:
     api.replies = [api.gated("one ", "two")]
     window = chats.window()

@@ -99,7 +99,7 @@ class ThreadView(QAbstractScrollArea):
         items = []
         for message in messages:
             item = known.pop(message.id, None) or _Item(message)
-            if item.message is not message:
+            if item.message != message:
                 item.height = 0
             item.message = message
             items.append(item)
@@ -208,6 +208,8 @@ class ThreadView(QAbstractScrollArea):
             return
         self._arranging = True
         try:
+            if len(self._tops) != len(self._items) + 1:
+                self._sum_up()
             anchor = None if self._pinned else self._anchor()
             for _ in range(PASSES):
                 self._sum_up()

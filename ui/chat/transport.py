@@ -15,6 +15,13 @@ SILENCE = 45.0
 """Seconds without a byte; the agent sends at least a comment every 10."""
 
 
+_SILENT = {
+    QNetworkReply.NetworkError.OperationCanceledError,
+    QNetworkReply.NetworkError.TimeoutError,
+}
+"""What Qt calls a response that stood still, depending on how much of it had come."""
+
+
 class AnswerStream(QObject):
     """Ends with exactly one ``ended``, unless it is aborted first; then nothing follows."""
 
@@ -72,7 +79,7 @@ class AnswerStream(QObject):
             return
         if is_success(reply):
             self._read()
-        if reply.error() == QNetworkReply.NetworkError.OperationCanceledError:
+        if reply.error() in _SILENT:
             silent = f"The agent has said nothing for {SILENCE:.0f} seconds."
             self._end(PeerTimeout(silent, remedy="Try again."))
         else:

@@ -18,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QMenu,
     QMessageBox,
     QSplitter,
     QStackedWidget,
@@ -30,9 +29,11 @@ from PySide6.QtWidgets import (
 from ui import theme
 from ui.chat import words
 from ui.chat.composer import Composer
+from ui.chat.empty_page import EmptyPage
 from ui.chat.find_bar import FindBar
 from ui.chat.highlight import warm_up
 from ui.chat.link_dialog import LinkDialog
+from ui.chat.menu import ChatMenu
 from ui.chat.model import ChatModel
 from ui.chat.model_picker import ModelPicker
 from ui.chat.options_panel import OptionsPanel
@@ -42,7 +43,6 @@ from ui.chat.sidebar import Sidebar
 from ui.chat.thread import ThreadView
 from ui.chat.values import NEW, Message, Options
 from ui.icons import app_icon
-from ui.widgets.card import text_label
 from ui.widgets.notice import Notice
 
 DRAFT_MS = 400
@@ -119,8 +119,7 @@ class ChatWindow(QWidget):
         known = self.model.store.conversation(self.current)
         title = one_line(known.title) if known is not None else self.tr("New chat")
         self.setWindowTitle(self.tr("{title} - Chat").format(title=title))
-        for action in (self.rename, self.markdown, self.json, self.delete):
-            action.setEnabled(known is not None)
+        self.menu.show_for(known is not None)
 
     def _progress(self) -> str:
         running = self.model.running(self.current)
@@ -181,6 +180,7 @@ class ChatWindow(QWidget):
             self.model.edit(editing, text)
             self.composer.set_text(self.model.store.draft(self.current))
             return
+        self.notice.clear()
         self.composer.set_text("")
         self._draft_later.stop()
         self.model.store.set_draft(before, "")
@@ -194,6 +194,7 @@ class ChatWindow(QWidget):
             self._show_thread()
         else:
             self.model.ask(before, text)
+        self.thread_view.show_newest()
 
     def edit(self, message: Message) -> None:
         """Put an earlier question into the field, and say what sending it again removes."""
@@ -304,7 +305,7 @@ class ChatWindow(QWidget):
 
     def _build(self) -> None:
         self.saving = Saving(self.model, self)
-        self._make_menu()
+        self.menu = ChatMenu(self)
         self.sidebar = Sidebar(self.model, self.menu)
         self.picker = ModelPicker()
         self.options_button = QToolButton()
@@ -317,7 +318,7 @@ class ChatWindow(QWidget):
         self.options.hide()
         self.notice = Notice()
         self.thread_view = ThreadView()
-        self.empty = self._make_empty()
+        self.empty = EmptyPage()
         self.stack = QStackedWidget()
         self.stack.addWidget(self.thread_view)
         self.stack.addWidget(self.empty)
@@ -349,40 +350,6 @@ class ChatWindow(QWidget):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.splitter)
 
-    def _make_empty(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        head = theme.heading(text_label(self.tr("What would you like to know?")))
-        note = text_label(
-            self.tr(
-                "The PCs of the fleet compute the answer together. "
-                "The history of your chats is stored on this PC only."
-            ),
-            muted=True,
-        )
-        for label in (head, note):
-            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        column.addStretch(1)
-        column.addWidget(head)
-        column.addWidget(note)
-        column.addStretch(2)
-        return page
-
-    def _make_menu(self) -> None:
-        self.menu = QMenu(self)
-        add = self.menu.addAction
-        add(self.tr("&New chat"), self.start_new)
-        self.rename = add(self.tr("&Rename"))
-        self.markdown = add(self.tr("Export as &Markdown…"), self._save_markdown)
-        self.json = add(self.tr("Export as &JSON…"), self._save_json)
-        self.delete = add(self.tr("&Delete…"), self.ask_to_delete)
-        self.menu.addSeparator()
-        add(self.tr("&Find in this chat"), self._start_find)
-        add(self.tr("New &window"), self.window_asked.emit)
-        self.menu.addSeparator()
-        add(self.tr("&Copy the whole history to a file…"), self.saving.ask_for_history)
-        add(self.tr("Delete &all chats…"), self.ask_to_delete_all)
-
     def _connect(self) -> None:
         model = self.model
         model.thread_changed.connect(self._thread_changed)
@@ -390,7 +357,18 @@ class ChatWindow(QWidget):
         model.models_changed.connect(self._models_changed)
         self.saving.failed.connect(self.notice.show_error)
         model.history_failed.connect(self.notice.show_error)
-        self.rename.triggered.connect(self.sidebar.rename_current)
+        for action, act in (
+            (self.menu.new, self.start_new),
+            (self.menu.rename, self.sidebar.rename_current),
+            (self.menu.markdown, self._save_markdown),
+            (self.menu.json, self._save_json),
+            (self.menu.delete, self.ask_to_delete),
+            (self.menu.find_words, self._start_find),
+            (self.menu.another, self.window_asked.emit),
+            (self.menu.copy_all, self.saving.ask_for_history),
+            (self.menu.delete_all, self.ask_to_delete_all),
+        ):
+            action.triggered.connect(act)
         self.sidebar.chosen.connect(self.show_conversation)
         self.sidebar.new_asked.connect(self.start_new)
         self.picker.picked.connect(self._pick)
