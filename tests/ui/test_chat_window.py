@@ -340,6 +340,32 @@ def test_finding_words_in_a_long_chat(qtbot: QtBot, window: ChatWindow, api: Fak
     assert not any(block.extraSelections() for block in marked)
 
 
+def test_words_stay_marked_while_the_answer_grows(
+    qtbot: QtBot, qapp: QApplication, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [api.gated("a needle", " and another needle")]
+    qtbot.keyClicks(window.composer.text, "q")
+    qtbot.keyClick(window.composer.text, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "a needle" in shown(window))
+    press(window, "Ctrl+F")
+    qtbot.keyClicks(window.find_bar.field, "needle")
+
+    def marks() -> int:
+        return sum(len(b.extraSelections()) for b in window.thread_view.findChildren(ProseBlock))
+
+    assert marks() == 1
+    api.gate.set()
+    idle(qtbot, window)
+    qtbot.waitUntil(lambda: marks() == 2)
+    theme = Theme(qapp)
+    for scheme in (DARK, LIGHT):
+        theme.apply(scheme)
+        QApplication.processEvents()
+        assert marks() == 2
+    press(window, "Esc")
+    assert marks() == 0
+
+
 def test_options_of_a_chat(qtbot: QtBot, window: ChatWindow, api: FakeChatApi) -> None:
     press(window, "Ctrl+,")
     assert window.options.isVisible()

@@ -68,6 +68,8 @@ class ProseBlock(QTextBrowser):
         make = plain_document if self._plain else markdown_document
         document = make(block.text, QGuiApplication.palette(), self.font())
         document.setParent(self)
+        # marks of the old document would be looked at after its end
+        self.setExtraSelections([])
         old, self._document = self._document, document
         self.setDocument(document)
         if old is not None:  # Qt deletes the one it began with by itself

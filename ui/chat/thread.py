@@ -383,6 +383,7 @@ class ThreadView(QAbstractScrollArea):
             item.height = 0
             if item.view is not None:
                 item.view.restyle()
+                item.view.mark(self._marked, self._mark_colour())
         self._arrange()
 
     def _focus_moved(self, _old: QWidget | None, new: QWidget | None) -> None:
