@@ -1,6 +1,6 @@
 """One look for every window: Fusion, light or dark as the system has it, one accent colour.
 
-Where the person has asked the system for high contrast, its own style and colours stay untouched.
+Where the person has asked the system for high contrast, its own colours stay untouched.
 """
 
 from __future__ import annotations
@@ -87,6 +87,19 @@ def code_colours() -> CodeColours | None:
     return {LIGHT.window: LIGHT_CODE, DARK.window: DARK_CODE}.get(window)
 
 
+HIGH_CONTRAST = """
+    QFrame#card, QFrame#question, QFrame#code { border: 1px solid palette(window-text); }
+    QLineEdit, QPlainTextEdit#question-input {
+        border: 1px solid palette(text); padding: 2px; background: palette(base);
+    }
+    QLineEdit:focus, QPlainTextEdit#question-input:focus {
+        border: 3px solid palette(highlight); padding: 0;
+    }
+"""
+"""Edges only, in the system's own colours: Fusion derives its edges from the ground, and a shade of
+black on black cannot be seen."""
+
+
 class Theme(QObject):
     """Applies the look to the application and follows the system when it changes."""
 
@@ -102,8 +115,8 @@ class Theme(QObject):
         """Light, dark, or hands off."""
         hints = self._app.styleHints()
         if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
-            self._app.setStyleSheet("")
             self._app.setPalette(QPalette())
+            self._app.setStyleSheet(HIGH_CONTRAST)
             return
         self.apply(DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT)
 
