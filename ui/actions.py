@@ -19,6 +19,7 @@ class Actions(QObject):
         self.status = QAction(self)
         self.contribute = QAction(self.tr("&Contribute idle AI time"), self, checkable=True)
         self.start_agent = QAction(self.tr("&Start the agent"), self)
+        self.chat = QAction(self.tr("Open c&hat"), self)
         self.this_pc = QAction(self.tr("This &PC"), self)
         self.join = QAction(self.tr("&Join a fleet…"), self)
         self.create = QAction(self.tr("Create a &fleet…"), self)
@@ -30,7 +31,7 @@ class Actions(QObject):
         for group in (
             (self.status,),
             (self.contribute, self.start_agent),
-            (self.this_pc, self.join, self.create, self.invite),
+            (self.chat, self.this_pc, self.join, self.create, self.invite),
             (self.about, self.quit),
         ):
             self.menu.addActions(list(group))

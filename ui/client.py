@@ -182,6 +182,18 @@ class AgentClient(QObject):
         request.setTransferTimeout(round(silence * 1000))
         return self._network.get(request)
 
+    def post_stream(self, path: str, body: object, silence: float) -> QNetworkReply:
+        """The same for a response that ``body`` as JSON asks for.
+
+        Raises:
+            AgentNotRunning: no agent to ask.
+        """
+        request = self._request(read_endpoint(self.home), path)
+        request.setRawHeader(b"Accept", b"text/event-stream")
+        request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setTransferTimeout(round(silence * 1000))
+        return self._network.post(request, QByteArray(msgspec.json.encode(body)))
+
     def _call(
         self, path: str, body: bytes | None, result: type[Any] | None, deadline: float
     ) -> Call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtWidgets import QDialog, QMessageBox, QWidget
@@ -16,6 +17,9 @@ from ui.session import AgentSession
 from ui.this_pc import ThisPcWindow
 from ui.tray import Tray
 from ui.view import AgentView
+
+if TYPE_CHECKING:
+    from ui.chat.chats import Chats
 
 NOTICE_SHOWN = "window/closed_to_tray_notice"
 
@@ -34,6 +38,9 @@ class Desktop(QObject):
         self.window = ThisPcWindow(self.actions)
         self.dialog: FleetDialog | None = None
         self.question: QMessageBox | None = None
+        self.chats: Chats | None = None
+        """None until the chat is opened for the first time."""
+        self._home = home
         self._quitting = False
         self._settings = QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat)
 
@@ -46,6 +53,7 @@ class Desktop(QObject):
         self.window.may_hide = lambda: self.tray.available
         self.window.closed.connect(self._window_closed)
         self.actions.status.triggered.connect(self.show_window)
+        self.actions.chat.triggered.connect(self.show_chat)
         self.actions.this_pc.triggered.connect(self.show_window)
         self.actions.contribute.triggered.connect(self._contribute)
         self.actions.start_agent.triggered.connect(session.start_agent)
@@ -65,36 +73,55 @@ class Desktop(QObject):
         self.session.stop()
         self.tray.stop()
         self.window.hide()
+        self._stop_chats()
+
+    def _stop_chats(self) -> None:
+        if self.chats is not None:
+            self.chats.stop()
+            self.chats = None
 
     def show_window(self) -> None:
         """This PC, in front of other windows."""
         _raise(self.window)
 
+    def show_chat(self) -> None:
+        """The chat, in front of other windows."""
+        if self.chats is None:
+            # SQLite, Markdown and the rest are loaded by those who chat, not at every login
+            from ui.chat.chats import Chats  # noqa: PLC0415
+
+            self.chats = Chats(self.session.client, self._home, self._settings, self)
+            self.chats.last_closed.connect(self._chat_closed)
+        _raise(self.chats.window())
+
     def quit(self) -> None:
         """End app and agent, after asking if others would notice."""
         if self._quitting:
             return
+        writing = self.chats is not None and self.chats.model.busy
         if self.session.view.at_work:
-            self._ask_before_quitting()
+            models = sorted({a.model for a in self.session.view.assignments})
+            self._ask_before_quitting(
+                self.tr("This PC is working for the fleet ({models}).").format(
+                    models=", ".join(models)
+                ),
+                self.tr(
+                    "If you quit now, answers that are being written may break off, and other PCs "
+                    "have to take over."
+                ),
+            )
+        elif writing:
+            self._ask_before_quitting(
+                self.tr("An answer to you is being written."),
+                self.tr("If you quit now it ends here; what has come of it is kept."),
+            )
         else:
             self._quit_now()
 
-    def _ask_before_quitting(self) -> None:
-        models = sorted({a.model for a in self.session.view.assignments})
-        question = QMessageBox(
-            QMessageBox.Icon.Question,
-            self.tr("Quit fleetapp?"),
-            self.tr("This PC is working for the fleet ({models}).").format(
-                models=", ".join(models)
-            ),
-        )
+    def _ask_before_quitting(self, why: str, consequence: str) -> None:
+        question = QMessageBox(QMessageBox.Icon.Question, self.tr("Quit fleetapp?"), why)
         question.setTextFormat(Qt.TextFormat.PlainText)
-        question.setInformativeText(
-            self.tr(
-                "If you quit now, answers that are being written may break off, and other PCs have "
-                "to take over."
-            )
-        )
+        question.setInformativeText(consequence)
         leave = question.addButton(self.tr("&Quit now"), QMessageBox.ButtonRole.DestructiveRole)
         stay = question.addButton(self.tr("&Keep running"), QMessageBox.ButtonRole.RejectRole)
         question.setDefaultButton(stay)
@@ -105,6 +132,8 @@ class Desktop(QObject):
     def _quit_now(self) -> None:
         self._quitting = True
         self.actions.menu.setEnabled(False)
+        # before the agent: its end must not look like a failure of the answer
+        self._stop_chats()
         self.session.quit_agent()
 
     def _agent_ended(self, gone: bool) -> None:
@@ -179,7 +208,16 @@ class Desktop(QObject):
     def _window_closed(self) -> None:
         if not self.tray.available:
             self.quit()
-        elif not self._settings.value(NOTICE_SHOWN, False, type=bool):
+        else:
+            self._say_it_goes_on()
+
+    def _chat_closed(self) -> None:
+        # without a tray the other window stands in for it and is still there
+        if self.tray.available and not self._quitting:
+            self._say_it_goes_on()
+
+    def _say_it_goes_on(self) -> None:
+        if not self._settings.value(NOTICE_SHOWN, False, type=bool):
             self._settings.setValue(NOTICE_SHOWN, True)
             self.tray.say(
                 self.tr("fleetapp is still running"),

@@ -17,9 +17,11 @@ MAX_EVENT = 4 * 1024 * 1024
 
 
 class SseParser:
-    """Bytes in, the ``data`` of complete events out. Comments and other fields are skipped."""
+    """Bytes in, the ``data`` of complete events out. Other fields are skipped."""
 
     def __init__(self) -> None:
+        self.comments: list[str] = []
+        """Comment lines of the newest chunk."""
         self._rest = b""
         self._data: list[bytes] = []
 
@@ -33,6 +35,7 @@ class SseParser:
         if len(self._rest) + sum(map(len, self._data)) > MAX_EVENT:
             raise Malformed("The agent sent an event that is larger than allowed.")
         events = []
+        self.comments = []
         for line in lines:
             field, _, value = line.rstrip(b"\r").partition(b":")
             if field == b"data":
@@ -40,6 +43,8 @@ class SseParser:
             elif not field and not value and self._data:
                 events.append(b"\n".join(self._data))
                 self._data = []
+            elif not field and value:
+                self.comments.append(value.decode("utf-8", "replace").strip())
         return events
 
 

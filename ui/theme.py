@@ -1,6 +1,6 @@
 """One look for every window: Fusion, light or dark as the system has it, one accent colour.
 
-Where the person has asked the system for high contrast, its own style and colours stay untouched.
+Where the person has asked the system for high contrast, its own colours stay untouched.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Colours:
     text: str
     muted: str
     line: str
+    scroll: str
+    """Of a scroll bar's handle; at least 3 to 1."""
     accent: str
     on_accent: str
     error: str
@@ -39,6 +41,7 @@ LIGHT = Colours(
     text="#1b1f24",
     muted="#56606e",
     line="#d3d9e2",
+    scroll="#858f9d",
     accent="#2563eb",
     on_accent="#ffffff",
     error="#b42318",
@@ -50,10 +53,51 @@ DARK = Colours(
     text="#e8eaed",
     muted="#a9b1bd",
     line="#3d444f",
+    scroll="#7a8493",
     accent="#7aa7ff",
     on_accent="#10131a",
     error="#ff9d91",
 )
+
+
+@dataclass(frozen=True)
+class CodeColours:
+    """Kinds of words in a program, on the grounds ``window`` and ``card``; contrast as above."""
+
+    keyword: str
+    text: str
+    """Strings."""
+    comment: str
+    number: str
+    name: str
+    """Functions, classes, tags."""
+
+
+LIGHT_CODE = CodeColours(
+    keyword="#7c2fd0", text="#0a6b3d", comment="#56606e", number="#9a3412", name="#1d4ed8"
+)
+DARK_CODE = CodeColours(
+    keyword="#c4a7ff", text="#8fd6a5", comment="#a9b1bd", number="#f0b27a", name="#8ab8ff"
+)
+
+
+def code_colours() -> CodeColours | None:
+    """Those of the present scheme; None for a system's high contrast, which has its own."""
+    window = QGuiApplication.palette().color(QPalette.ColorRole.Window).name()
+    return {LIGHT.window: LIGHT_CODE, DARK.window: DARK_CODE}.get(window)
+
+
+HIGH_CONTRAST = """
+    QFrame#card, QFrame#question, QFrame#code { border: 1px solid palette(window-text); }
+    QLineEdit, QPlainTextEdit#question-input {
+        border: 1px solid palette(text); padding: 2px; background: palette(base);
+    }
+    QLineEdit:focus, QPlainTextEdit#question-input:focus {
+        border: 3px solid palette(highlight); padding: 0;
+    }
+"""
+"""Edges only, in the system's own colours: Fusion derives its edges from the ground, and a shade of
+black on black cannot be seen."""
 
 
 class Theme(QObject):
@@ -71,8 +115,8 @@ class Theme(QObject):
         """Light, dark, or hands off."""
         hints = self._app.styleHints()
         if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
-            self._app.setStyleSheet("")
             self._app.setPalette(QPalette())
+            self._app.setStyleSheet(HIGH_CONTRAST)
             return
         self.apply(DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT)
 
@@ -138,6 +182,26 @@ def _sheet(c: Colours) -> str:
     QPushButton:disabled, QPushButton:default:disabled {{
         background: {c.window}; color: {c.muted}; border-color: {c.line};
     }}
+    QToolButton[autoRaise="true"] {{ border-color: transparent; background: transparent; }}
+    QToolButton[autoRaise="true"]:hover, QToolButton:checked {{ border-color: {c.accent}; }}
+    QToolButton[autoRaise="true"]:focus {{ border-color: {c.accent}; }}
+    QPlainTextEdit#question-input {{
+        background: {c.field}; border: 1px solid {c.line}; border-radius: 4px;
+    }}
+    QPlainTextEdit#question-input:focus {{ border: 2px solid {c.accent}; }}
+    QListView#conversations {{ background: transparent; border: none; }}
+    QListView#conversations::item {{ border-radius: 4px; }}
+    QListView#conversations::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
+    QListView#conversations:focus {{ border: 1px solid {c.accent}; border-radius: 4px; }}
+    QFrame#question {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QFrame#code {{ background: {c.window}; border: 1px solid {c.line}; border-radius: 8px; }}
+    QScrollBar:vertical {{ background: transparent; width: 12px; }}
+    QScrollBar:horizontal {{ background: transparent; height: 12px; }}
+    QScrollBar::handle {{ background: {c.scroll}; border-radius: 4px; margin: 2px; }}
+    QScrollBar::handle:vertical {{ min-height: 32px; }}
+    QScrollBar::handle:horizontal {{ min-width: 32px; }}
+    QScrollBar::handle:hover {{ background: {c.muted}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
     QCheckBox {{ spacing: 8px; }}
     QCheckBox::indicator {{
         width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 3px;

@@ -15,6 +15,7 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,10 @@ class FakeLocalApi:
                 return {}
         raise NotFound(f"There is nothing at {method} {path}.")
 
+    def stream(self, path: str, body: Any) -> Iterator[bytes] | None:
+        """Server-sent events that answer a POST to ``path``, or None for a plain answer."""
+        return None
+
     def _join(self, code: str) -> object:
         if "EXPIRED" in code.upper():
             raise ExpiredJoinCode("This join code has expired.")
@@ -231,6 +236,10 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Unauthorized("This is not the token of this PC's agent.")
             if method == "POST":
                 self.fake.held.wait(10)
+                events = self.fake.stream(self.path, body)
+                if events is not None:
+                    self._stream(events)
+                    return
             status, answer = 200, self.fake.answer(method, self.path, body)
         except FleetError as error:
             status = error.http_status
@@ -244,6 +253,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+    def _stream(self, events: Iterator[bytes]) -> None:
+        self.close_connection = True
+        # closing the generator is what tells it that nobody listens any more
+        with contextlib.suppress(ConnectionError), contextlib.closing(events):  # type: ignore[type-var]
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+            self.end_headers()
+            for event in events:
+                self.wfile.write(event)
 
     def _events(self) -> None:
         self.fake.streams_opened += 1

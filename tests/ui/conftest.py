@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.support.fake_chat_api import FakeChatApi
 from tests.support.fake_local_api import FakeLocalApi
+from ui.chat.chats import Chats
+from ui.chat.window import ChatWindow
+from ui.client import AgentClient
 from ui.desktop import Desktop
 from ui.session import AgentSession
 
@@ -28,6 +33,34 @@ def agent(home: Path) -> Iterator[FakeLocalApi]:
     yield fake
     fake.held.set()
     fake.stop()
+
+
+@pytest.fixture
+def api(home: Path) -> Iterator[FakeChatApi]:
+    """An agent whose fleet answers questions."""
+    fake = FakeChatApi(home)
+    fake.start()
+    yield fake
+    fake.gate.set()
+    fake.stop()
+
+
+@pytest.fixture
+def chats(qtbot: QtBot, qapp: QApplication, home: Path, api: FakeChatApi) -> Iterator[Chats]:
+    """The chat with one window on the screen, connected to ``api``."""
+    client = AgentClient(home, qapp)
+    chats = Chats(client, home, QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat))
+    window = chats.window()
+    window.resize(1000, 720)
+    window.show()
+    qtbot.waitUntil(lambda: bool(chats.model.models))
+    yield chats
+    chats.stop()
+
+
+@pytest.fixture
+def window(chats: Chats) -> ChatWindow:
+    return chats.window()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import get_args
 
 import pytest
@@ -23,7 +24,7 @@ from tests.support.fake_local_api import (
 from ui.desktop import Desktop
 from ui.fleet_dialogs import CreateDialog, InviteDialog, JoinDialog
 from ui.icons import state_icon
-from ui.theme import DARK, LIGHT, Colours, Theme
+from ui.theme import DARK, DARK_CODE, LIGHT, LIGHT_CODE, CodeColours, Colours, Theme
 from ui.view import IconName
 
 
@@ -125,7 +126,7 @@ def test_only_what_can_be_done_is_offered(
     qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
 ) -> None:
     actions = desktop.actions
-    always = {actions.status, actions.this_pc, actions.about, actions.quit}
+    always = {actions.status, actions.chat, actions.this_pc, actions.about, actions.quit}
     assert offered(desktop) == always | {actions.join, actions.create}
     show(qtbot, desktop, agent, joined_status())
     assert offered(desktop) == always | {actions.contribute}
@@ -302,8 +303,8 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(
                     assert control.focusPolicy() & Qt.FocusPolicy.TabFocus, control
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK])
-def test_text_stands_out_from_its_ground(colours: Colours) -> None:
+@pytest.mark.parametrize(("colours", "code"), [(LIGHT, LIGHT_CODE), (DARK, DARK_CODE)])
+def test_text_stands_out_from_its_ground(colours: Colours, code: CodeColours) -> None:
     def luminance(colour: str) -> float:
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
@@ -316,6 +317,10 @@ def test_text_stands_out_from_its_ground(colours: Colours) -> None:
     for ground in (colours.window, colours.card, colours.field):
         for text in (colours.text, colours.muted, colours.error):
             assert contrast(text, ground) >= 4.5, (text, ground)
+        assert contrast(colours.scroll, ground) >= 3, ground
+    for ground in (colours.window, colours.card):
+        for word in astuple(code):
+            assert contrast(word, ground) >= 4.5, (word, ground)
     assert contrast(colours.on_accent, colours.accent) >= 4.5
 
 

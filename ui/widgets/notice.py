@@ -34,8 +34,12 @@ class Notice(QWidget):
 
     def show_error(self, error: FleetError) -> None:
         """Say what happened and the remedy."""
-        self.label.setText(str(error))
-        self.label.setAccessibleName(str(error))
+        self.show_text(str(error))
+
+    def show_text(self, text: str) -> None:
+        """Say this."""
+        self.label.setText(text)
+        self.label.setAccessibleName(text)
         self.show()
         QAccessible.updateAccessibility(QAccessibleEvent(self.label, QAccessible.Event.Alert))
 
