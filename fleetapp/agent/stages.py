@@ -188,7 +188,13 @@ class StageHost:
         """What is in use now, for measuring it."""
         device = self._setup().device
         return tuple(
-            LinkedStage(h.runner, h.manifest, h.assign.precision, device, h.loaded.result().runtime)
+            LinkedStage(
+                h.runner,
+                h.manifest,
+                h.assign.precision,
+                h.assign.device or device,
+                h.loaded.result().runtime,
+            )
             for h in self._held.values()
             if h.status.phase == "linked"
             and h.runner is not None

@@ -308,7 +308,7 @@ def advance(old: Membership, delta: MembershipDelta) -> Signed:
         )
     try:
         change = msgspec.json.decode(delta.change, type=Change)
-    except msgspec.MsgspecError as exc:
+    except BROKEN_JSON as exc:
         raise Malformed("A change of the membership list cannot be read.") from exc
     gone = set(change.gone)
     new = msgspec.structs.replace(

@@ -297,6 +297,10 @@ class Models:
         """Wake everybody who watches."""
         self._members.changed()
 
+    def note(self, action: str, **details: str | int) -> None:
+        """Into the audit log, as what the fleet does by itself."""
+        self._audit.write("fleet", action, **details)
+
     def next_epoch(self) -> int:
         """Higher than any before, also across restarts."""
         assert self._state.value is not None

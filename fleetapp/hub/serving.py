@@ -245,6 +245,12 @@ class ModelServer:
     def went_live(self, chain: Chain) -> None:
         """A chain serves."""
         self._served_once = True
+        self._hub.note(
+            "plan",
+            model=self.wanted.model_id,
+            chain=chain.name,
+            stages=", ".join(f"{s.candidate.name} {s.plan.layers}" for s in chain.stages),
+        )
         self._proven[chain] = self._last[chain]
         for stage in chain.stages:
             self._unlinked.pop(stage.candidate.device_id, None)

@@ -44,6 +44,7 @@ class FakeHub:
         self.released: list[tuple[str, str]] = []
         self.broken_loads: set[str] = set()
         self.changes = asyncio.Event()
+        self.noted: list[tuple[str, dict[str, str | int]]] = []
         self.guesses = (Drafting(lookup=True), 0)
         self.server = ModelServer("c", Wanted("m", "exact", stages), self, 0.05)
 
@@ -108,6 +109,9 @@ class FakeHub:
 
     def changed(self) -> None:
         self.changes.set()
+
+    def note(self, action: str, **details: str | int) -> None:
+        self.noted.append((action, details))
 
     # what tests do
 

@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 READ_SPEED: Final = 14e9
 """Bytes per second that an unmeasured device is taken to read of the weights."""
 LAYER_START: Final = 2_500_000
-"""Starting a layer's operations takes as long as reading so many bytes. Seen on one core, which read
-14 GB/s: 330 us for a layer of 2 MB, 2.2 ms for an output head of 30 MB."""
+"""Starting a layer's operations takes as long as reading so many bytes. Seen on one core, which
+read 14 GB/s: 330 us for a layer of 2 MB, 2.2 ms for an output head of 30 MB."""
 WIDTH_SHARE: Final = 0.08
 """What each further sequence of a step adds, in parts of the first, where nothing is measured."""
 PREFILL_SPEED: Final = 40e9

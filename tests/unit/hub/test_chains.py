@@ -14,6 +14,9 @@ async def test_goes_live_over_all_contributing_pcs_with_the_coordinator_first() 
     view = hub.chain.view()
     assert view.state == "live"
     assert [h.to_device for h in view.hops] == ["a", "b", "hub"]
+    ((action, details),) = hub.noted
+    assert action == "plan"
+    assert str(details["stages"]).startswith("hub 0-"), "the audit log says who holds what"
     await hub.server.stop("done")
 
 
