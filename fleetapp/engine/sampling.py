@@ -17,8 +17,9 @@ Bias, then penalties, then filters is the order of Hugging Face, vLLM and llama.
 probabilities are those of the model's own row, before any of this, as OpenAI and vLLM
 (``raw_logprobs``) report them.
 
-Random numbers are counter-based (Philox, Salmon et al. 2011), keyed by (seed, position): what a
-request draws does not depend on what it is batched with, nor on how often it was interrupted.
+Random numbers are counter-based, keyed by (seed, position, token): what a request draws does not
+depend on what it is batched with, nor on how often it was interrupted, nor, but for the closest of
+races, on how the last digits of a logit were rounded (``_draw``).
 That is also what verifies drafts: a draft is accepted if it is the very token that would have
 been drawn at its position. Since a draft is one fixed token x, its chance to be drawn is p(x),
 exactly the acceptance rate of rejection sampling (Leviathan et al. 2023), so nothing is lost by
@@ -40,9 +41,13 @@ from fleetapp.types import SamplingParams
 
 Logits = npt.NDArray[np.float32]
 Weights = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 _MASK64: Final = (1 << 64) - 1
 _BLOCK: Final = 256
+_BLOCK_NAMES: Final = 1 << 40
+"""Names of blocks begin here, above all token ids."""
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _COLDEST: Final = 1e-6
 _LIGHTEST: Final = (1e-2, 1e-4, 0.0)
 _IMPOSSIBLE: Final = -9999.0
@@ -267,15 +272,28 @@ def sample(logits: Logits, params: SamplingParams, position: int) -> int:
         likely = np.flatnonzero(weights >= np.float32(params.min_p))  # the heaviest is 1
         weights = weights[likely]
         ids = likely if ids is None else ids[likely]
-    chosen = _draw(weights, uniform(params.seed, position))
+    chosen = _draw(weights, ids, params.seed, position)
     return chosen if ids is None else int(ids[chosen])
 
 
-def uniform(seed: int, position: int, draw: int = 0) -> float:
-    """The ``draw``-th number in [0, 1) that belongs to a position of a request."""
-    key = np.array([seed & _MASK64, position & _MASK64], dtype=np.uint64)
-    raw = np.random.Philox(key=key, counter=draw).random_raw()
-    return float(int(raw) >> 11) * 2.0**-53
+def exponentials(seed: int, position: int, names: npt.NDArray[np.int64]) -> Doubles:
+    """The exponentially distributed numbers that belong to these names at a position of a request.
+
+    Counter-based: SplitMix64's finalizer (Steele, Lea and Flood 2014) over seed, position, name.
+    """
+    base = _mix(_mix(np.array([seed & _MASK64], np.uint64)) ^ np.uint64(position & _MASK64))
+    with np.errstate(over="ignore"):
+        mixed = _mix(base + names.astype(np.uint64) * _GOLDEN)
+    return -np.log(((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    with np.errstate(over="ignore"):
+        x = x + _GOLDEN
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: npt.NDArray[np.uint64] = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 def _top_k(logits: Logits, k: int) -> npt.NDArray[np.intp] | None:
@@ -308,22 +326,36 @@ def _nucleus(weights: Weights, p: float) -> npt.NDArray[np.intp]:
     return np.sort(heavy[order[:count]])
 
 
-def _draw(weights: Weights, u: float) -> int:
-    """The index that ``u`` in [0, 1) falls on when the weights are laid end to end."""
-    whole = weights.size - weights.size % _BLOCK
-    sums = weights[:whole].reshape(-1, _BLOCK).sum(axis=1, dtype=np.float64)
-    blocks = np.cumsum(np.append(sums, weights[whole:].sum(dtype=np.float64)))
-    block, target = _fall(blocks, u * float(blocks[-1]))
-    start = block * _BLOCK
-    within = np.cumsum(weights[start : start + _BLOCK], dtype=np.float64)
-    return start + _fall(within, target)[0]
+def _draw(weights: Weights, ids: npt.NDArray[np.intp] | None, seed: int, position: int) -> int:
+    """The index of a weight, chosen with a chance in proportion to it.
 
+    A race: each token arrives after a time of its own, exponentially distributed with its weight as
+    the rate, and the first wins (the Gumbel-max trick, Gumbel 1954, in another dress). The times
+    belong to token ids, so a weight that another batch has rounded in its sixth digit changes the
+    winner only where two arrive that close together; laid end to end, every weight would move
+    the borders of all that follow. Blocks of the vocabulary race first, then those in the winner.
 
-def _fall(cumulative: npt.NDArray[np.float64], target: float) -> tuple[int, float]:
-    """First index whose cumulative weight is over the target, and what is left of the target.
-
-    A target that rounding pushed to the end falls on the last index that has any weight.
+    Args:
+        weights: of the tokens that may be chosen; at least one is above zero.
+        ids: of these tokens, ascending; None if they are the whole vocabulary.
+        seed: of the request.
+        position: of the token to choose.
     """
-    target = min(target, float(np.nextafter(cumulative[-1], 0.0)))
-    index = int(np.searchsorted(cumulative, target, side="right"))
-    return index, target - (float(cumulative[index - 1]) if index else 0.0)
+    if ids is None:
+        starts = np.arange(0, weights.size, _BLOCK)
+        blocks = starts // _BLOCK
+        whole = weights.size - weights.size % _BLOCK
+        sums = weights[:whole].reshape(-1, _BLOCK).sum(axis=1, dtype=np.float64)
+        if whole < weights.size:
+            sums = np.append(sums, weights[whole:].sum(dtype=np.float64))
+    else:
+        of = ids // _BLOCK
+        starts = np.flatnonzero(np.diff(of, prepend=-1))
+        blocks = of[starts]
+        sums = np.add.reduceat(weights.astype(np.float64), starts)
+    won = int((sums / exponentials(seed, position, blocks + _BLOCK_NAMES)).argmax())
+    start = int(starts[won])
+    end = int(starts[won + 1]) if won + 1 < len(starts) else weights.size
+    names = np.arange(start, end) if ids is None else ids[start:end]
+    times = exponentials(seed, position, names)
+    return start + int((weights[start:end] / times).argmax())

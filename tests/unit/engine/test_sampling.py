@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fleetapp.engine.sampling import sample, uniform
+from fleetapp.engine.sampling import exponentials, sample
 from fleetapp.errors import BadRequest, FleetError
 from fleetapp.types import SamplingParams
 
@@ -131,18 +131,43 @@ def test_the_same_request_draws_the_same_token(row, seed: int, position: int) ->
 
 
 @given(st.integers(-(2**63), 2**64), st.integers(0, 2**40))
-def test_random_numbers_lie_in_the_unit_interval_and_do_not_repeat(seed: int, at: int) -> None:
-    a, b, c = uniform(seed, at), uniform(seed, at + 1), uniform(seed + 1, at)
-    assert 0.0 <= a < 1.0
-    assert len({a, b, c, uniform(seed, at, draw=1)}) == 4
+def test_random_numbers_are_positive_and_do_not_repeat(seed: int, at: int) -> None:
+    names = np.array([0, 1, 255, 2**40, 2**40 + 1])
+    drawn = np.concatenate(
+        [exponentials(seed, at, names), exponentials(seed, at + 1, names),
+         exponentials(seed + 1, at, names)]
+    )  # fmt: skip
+    assert (drawn > 0).all()
+    assert np.isfinite(drawn).all()
+    assert len(set(drawn.tolist())) == len(drawn)
+
+
+def test_random_numbers_are_exponentially_distributed() -> None:
+    drawn = np.concatenate([exponentials(7, at, np.arange(500)) for at in range(100)])
+    assert abs(drawn.mean() - 1) < 0.02
+    assert abs(drawn.std() - 1) < 0.02
+    assert abs((drawn < np.log(2)).mean() - 0.5) < 0.01
+    rows = np.stack([exponentials(7, at, np.arange(200)) for at in range(400)])
+    near = np.corrcoef(rows[:-1].ravel(), rows[1:].ravel())[0, 1]
+    assert abs(near) < 0.02, "neighbouring positions have nothing to do with each other"
+    near = np.corrcoef(rows[:, :-1].ravel(), rows[:, 1:].ravel())[0, 1]
+    assert abs(near) < 0.02, "nor have neighbouring tokens"
 
 
 def test_random_numbers_are_pinned_for_good() -> None:
-    assert uniform(42, 0) == uniform(42, 0)
-    assert [round(uniform(42, i), 6) for i in range(3)] == PINNED
+    assert exponentials(42, 0, np.arange(3)).round(6).tolist() == PINNED
 
 
-PINNED = [0.820198, 0.443747, 0.426919]
+def test_what_another_batch_rounds_in_the_sixth_digit_changes_no_token() -> None:
+    rng = np.random.default_rng(1)
+    row = rng.normal(0, 3, 30_000).astype(np.float32)
+    params = SamplingParams(temperature=0.9, seed=5)
+    other = row + rng.normal(0, 1e-5, row.size).astype(np.float32)
+    changed = sum(sample(row, params, at) != sample(other, params, at) for at in range(500))
+    assert changed == 0
+
+
+PINNED = [0.949397, 0.081951, 2.487514]
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.inf, np.inf])
