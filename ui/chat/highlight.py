@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,8 +15,12 @@ LONGEST = 100_000
 
 
 def warm_up() -> None:
-    """Import Pygments in the background, so that the first code does not hold up the screen."""
-    threading.Thread(target=lambda: _lexer("python"), name="pygments", daemon=True).start()
+    """Load Pygments while nobody waits for it, so that the first code does not hold up the screen.
+
+    Not in a thread of its own: Python's garbage collector runs in whatever thread it is due in, and
+    Qt objects that it ends there take the process with them.
+    """
+    _lexer("python")
 
 
 @lru_cache(maxsize=32)
