@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,26 @@ from ui.chat.window import ChatWindow
 from ui.client import AgentClient
 from ui.desktop import Desktop
 from ui.session import AgentSession
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules_are_no_garbage() -> None:
+    """What is loaded by now stays, and need not be looked through after every test."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def garbage_is_collected_here() -> Iterator[None]:
+    """In the thread of Qt and after the test, never in that of a server the test runs.
+
+    The collector runs in whatever thread it is due in, and a Qt object that ends in a foreign one
+    may take the process with it. The desktop app itself has one thread that runs Python.
+    """
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Literal
 
 Word = Literal["keyword", "text", "comment", "number", "name"]
@@ -16,8 +17,16 @@ LONGEST = 100_000
 
 
 def warm_up() -> None:
-    """Import Pygments in the background, so that the first code does not hold up the screen."""
-    threading.Thread(target=lambda: _lexer("python"), name="pygments", daemon=True).start()
+    """Load Pygments while nobody waits for it, so that the first code does not hold up the screen.
+
+    A piece with each call, because the screen is held up meanwhile: call it twice. Not in a thread
+    of its own: Python's garbage collector runs in whatever thread it is due in, and Qt objects that
+    it ends there take the process with them.
+    """
+    if "pygments.lexers" in sys.modules:
+        _lexer("python")
+    else:
+        import_module("pygments.lexers")
 
 
 @lru_cache(maxsize=32)

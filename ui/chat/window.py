@@ -275,7 +275,8 @@ class ChatWindow(QWidget):
         super().showEvent(event)
         self.model.refresh_models()
         self._models_again.start()
-        QTimer.singleShot(200, warm_up)
+        for later in (200, 400):
+            QTimer.singleShot(later, warm_up)
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
         """Nothing is asked for nobody."""
