@@ -19,7 +19,7 @@ from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import Delta, Finished, Generate, Started
 from fleetapp.errors import FleetError, NotFound
 from fleetapp.hub.quota import Quotas
-from fleetapp.hub.service import CompletionService, Event, Queued
+from fleetapp.hub.service import CompletionService, Event, Queued, Served
 
 
 def add_openai_routes(
@@ -133,6 +133,8 @@ class _Api:
             event = await feed.next(self._limits.keep_alive)
             if isinstance(event, Delta):
                 deltas.append(event)
+            elif isinstance(event, Served):
+                reply.served_by(event)
             elif isinstance(event, Finished) and reply.end(event):
                 response = json_response(reply.whole(deltas))
                 response.headers.update(reply.headers())
@@ -172,6 +174,8 @@ class _Api:
         match event:
             case Queued():
                 await stream.comment(f"queued {event.place}")
+            case Served():
+                reply.served_by(event)
             case Started() if call.messages is not None:
                 await stream.send(reply.opening(event))
             case Delta():

@@ -16,7 +16,7 @@ import msgspec
 from fleetapp.api.logprobs import CompletionLogprobs, chat_logprobs
 from fleetapp.api.schema import Call
 from fleetapp.engine.pipe import Delta, Finished, Started
-from fleetapp.hub.service import ServedModel
+from fleetapp.hub.service import Served, ServedModel
 from fleetapp.types import Usage
 
 
@@ -74,6 +74,10 @@ class Reply:
             "X-Request-Id": self.id,
             "X-Fleet-Devices": ",".join(quote(d, safe=" ") for d in self._devices),
         }
+
+    def served_by(self, event: Served) -> None:
+        """These PCs serve it now."""
+        self._devices = event.devices
 
     def end(self, event: Finished) -> bool:
         """One answer has ended; True if that was the last one."""

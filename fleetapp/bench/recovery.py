@@ -323,10 +323,9 @@ def cases(count: int, kinds: Sequence[str]) -> list[Case]:
     """So many, spread over kinds, places and phases."""
     found = []
     for number in range(count):
-        kind = kinds[number % len(kinds)]
-        turn = number // len(kinds)
-        place = (number + turn) % STAGES
-        found.append(Case(kind, place, PHASES[(number + turn) % len(PHASES)]))
+        turn, which = divmod(number, len(kinds))
+        place = (which + turn) % STAGES
+        found.append(Case(kinds[which], place, PHASES[(which + turn) % len(PHASES)]))
     return found
 
 

@@ -19,7 +19,7 @@ from fleetapp.hub import affinity
 from fleetapp.hub.admission import Admission
 from fleetapp.hub.affinity import Affinity
 from fleetapp.hub.chains import Chain
-from fleetapp.hub.service import ChainReport, Event, Health, Queued, ServedModel
+from fleetapp.hub.service import ChainReport, Event, Health, Queued, Served, ServedModel
 from fleetapp.hub.serving import ModelServer
 from fleetapp.hub.stage import Stage
 
@@ -162,6 +162,9 @@ class Router:
                         async for event in events:
                             if isinstance(event, pipe.Delta):
                                 self._affinity.note(names, chain.name)
+                            elif chain.devices != flight.devices and not _failed(event):
+                                flight.devices = chain.devices
+                                yield Served(request.request_id, chain.devices)
                             yield self._translated(event)
                 finally:
                     chain.running -= 1
@@ -236,6 +239,11 @@ class Router:
         raise NotFound(f"There is no model '{model}' here.", remedy=f"Served now: {names}.")
 
 
+def _failed(event: Event) -> bool:
+    """An error that comes first deserves a status of its own: nothing is said before it."""
+    return isinstance(event, pipe.Finished) and event.reason in ("error", "cancelled")
+
+
 class _Flight:
     """One answer over all its attempts."""
 
@@ -244,6 +252,8 @@ class _Flight:
         """When it is given up unless something comes of it before."""
         self.attempts = 0
         """Since the last token."""
+        self.devices: tuple[str, ...] = ()
+        """Who serves it, as the client was told last."""
         self.failure: FleetError | None = None
         """Why the last attempt ended, unless the answer did."""
         self._request = request

@@ -46,7 +46,14 @@ class Queued(msgspec.Struct, frozen=True):
     place: int
 
 
-Event = Queued | pipe.Started | pipe.Delta | pipe.Finished
+class Served(msgspec.Struct, frozen=True):
+    """Who serves an answer from now on: names of the PCs, in stage order."""
+
+    request_id: str
+    devices: tuple[str, ...]
+
+
+Event = Queued | Served | pipe.Started | pipe.Delta | pipe.Finished
 
 
 class CompletionService(Protocol):
@@ -63,7 +70,8 @@ class CompletionService(Protocol):
     def generate(self, model: str, request: pipe.Generate) -> AsyncIterator[Event]:
         """Stream one answer.
 
-        Perhaps ``Queued`` several times, then ``Started``, and last ``Finished``; a failure is
+        Perhaps ``Queued`` several times, then ``Served`` and ``Started``, and last ``Finished``;
+        ``Served`` again before it if other PCs had to take over. A failure is
         raised, or is a ``Finished`` whose reason is "error". Closing the iterator early cancels
         the request.
 

@@ -13,7 +13,7 @@ from fleetapp.engine.exchange import RequestEvent
 from fleetapp.errors import ChainBroken, NoCapacity, NotFound, RunnerFailed
 from fleetapp.hub import router as routing
 from fleetapp.hub.router import Router
-from fleetapp.hub.service import Event, Queued
+from fleetapp.hub.service import Event, Queued, Served
 from fleetapp.hub.stage import Stage
 from fleetapp.types import SamplingParams, Usage
 from tests.support.fake_hub import FakeHub
@@ -30,11 +30,17 @@ class FakeHead:
         self.gate = asyncio.Event()
         self.gate.set()
         self.open = 0
+        self.refuse = ""
 
     async def generate(self, request: pipe.Generate) -> AsyncIterator[RequestEvent]:
         self.seen.append(request)
         self.open += 1
         try:
+            if self.refuse:
+                yield pipe.Finished(
+                    request.request_id, "error", Usage(0, 0), None, self.refuse, "No."
+                )
+                return
             yield pipe.Started(request.request_id, 3)
             await self.gate.wait()
             limit, code = self.breaks.pop(0) if self.breaks else (99, "")
@@ -105,8 +111,9 @@ async def desk() -> AsyncIterator[Desk]:
 
 
 async def test_an_answer_is_passed_on_as_it_is(desk: Desk) -> None:
-    events = await desk.answer()
-    assert isinstance(events[0], pipe.Started)
+    served, started, *events = await desk.answer()
+    assert served == Served("r", ("hub", "a"))
+    assert isinstance(started, pipe.Started)
     assert ids(events) == ANSWER
     assert isinstance(events[-1], pipe.Finished)
     assert desk.head.open == 0
@@ -139,7 +146,23 @@ async def test_an_error_of_the_request_itself_is_not_tried_again(desk: Desk) -> 
     events = await desk.answer()
     assert isinstance(events[-1], pipe.Finished)
     assert events[-1].code == "context_too_long"
-    assert len(desk.head.seen) == 1
+    desk.head.refuse = "bad_request"
+    (only,) = await desk.answer(request_id="other")
+    assert isinstance(only, pipe.Finished), "an error that comes first comes alone"
+    desk.head.refuse = ""
+    assert len(desk.head.seen) == 2
+
+
+async def test_who_took_over_is_told_with_the_end(desk: Desk) -> None:
+    desk.head.gate.clear()
+    task = asyncio.create_task(desk.answer())
+    await asyncio.sleep(0.05)
+    desk.hub.lose("a")
+    assert await desk.hub.server.wait_live(5)
+    desk.head.gate.set()
+    events = await task
+    assert [e.devices for e in events if isinstance(e, Served)] == [("hub", "a"), ("hub", "hub")]
+    assert isinstance(events[-2], Served)
 
 
 async def test_what_cannot_be_mended_in_time_ends_with_a_sentence(
@@ -194,6 +217,7 @@ async def test_more_than_there_is_room_for_wait_in_a_queue_they_see(
 async def test_a_client_that_goes_away_leaves_nothing_behind(desk: Desk) -> None:
     desk.head.gate.clear()
     stream = desk.router.generate("m", ask())
+    assert isinstance(await anext(stream), Served)
     assert isinstance(await anext(stream), pipe.Started)
     await stream.aclose()  # type: ignore[attr-defined]
     assert desk.head.open == 0
