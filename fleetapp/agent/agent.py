@@ -30,6 +30,7 @@ from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    BadSetting,
     ClonedIdentity,
     FleetError,
     NoHub,
@@ -524,6 +525,12 @@ class Agent:
     async def _set_user(self, name: str, value: object) -> None:
         self._settings = await asyncio.to_thread(self._store.set_user, name, value)
         await self._guest.settings_changed()
+        if getattr(self._settings, name) != value:
+            where = self._settings.origin(name).where or "another place"
+            raise BadSetting(
+                f"The setting {name} comes from {where}, which goes before the user's own.",
+                remedy=f"Take FLEETAPP_{name.upper()} out of it and start the agent again.",
+            )
 
     async def pause(self, length: str, finish_first: bool) -> None:
         """Pause for 30m, 1h, 4h, until tomorrow or for ever; see ``Guest.pause``."""

@@ -71,7 +71,9 @@ class Havoc:
         elif kind == "drain":
             await self._decide("drain", node)
         elif kind == "user back":
-            await self._fleet.post(node, "contribute", {"on": False}, object)
+            # The environment of these agents lets them contribute; a pause is the user's own.
+            pause = {"length": "forever", "finish_first": False}
+            await self._fleet.post(node, "pause", pause, object)
         else:
             runner = await _runner(node)
             if kind == "kill runner":
@@ -90,7 +92,7 @@ class Havoc:
         if kind == "drain":
             await self._decide("undrain", node)
         elif kind == "user back":
-            await self._fleet.post(node, "contribute", {"on": True}, object)
+            await self._fleet.post(node, "resume", {}, object)
 
     def _freeze(self, process: psutil.Process) -> None:
         self._frozen.append(process)

@@ -299,9 +299,11 @@ class ModelServer:
 
     async def _plan(self, nodes: Sequence[Candidate]) -> None:
         """Make the whole plan anew because a chain cannot go on without."""
-        if not self._served_once and len(nodes) < max(1, self.wanted.stages):
+        # One that is there but has failed to load is not waited for.
+        there = sum(not n.draining for n in self._hub.candidates())
+        if not nodes or (not self._served_once and there < self.wanted.stages):
             wanted = max(1, self.wanted.stages)
-            raise NoCapacity(f"{len(nodes)} of {wanted} PCs are ready.")
+            raise NoCapacity(f"{there} of {wanted} PCs are ready.")
         for chain in self._unserved():
             chain.show("planning", "Choosing who serves which layers.")
         planned, drafting, candidates = await self._hub.plan(

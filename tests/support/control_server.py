@@ -82,12 +82,12 @@ class ControlServer:
     @property
     def folder(self) -> Path:
         """Where the library keeps what it has split."""
-        return self.home.hub._library.shards.root
+        return self.home.hub.models._library.shards.root
 
     def shard(self, chunks: int = 4) -> TestShard:
         """Put a shard into the hub's library, as if it had split a model."""
         made = make_shard(self.folder.parent / "made", chunks)
-        self.home.hub._library.shards.adopt(
+        self.home.hub.models._library.shards.adopt(
             self.folder.parent / "made", made.payload, b"signature", "ab" * 32
         )
         return made

@@ -115,7 +115,7 @@ async def test_an_admin_elsewhere_does_what_the_coordinator_could(server: Contro
         assert not home.trust.allows(carl.spki)
         await admin.set_role(ben.identity.device_id, "admin")
         assert home.members[ben.identity.device_id].role == "admin"
-        key = await admin.make_key("editor")
+        key = await admin.make_key("editor", 0, 0)
         await admin.revoke_key(key.id)
         await admin.revoke_code(code.code_id)
         with pytest.raises(NotFound):
