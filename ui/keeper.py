@@ -26,7 +26,7 @@ def agent_command() -> list[str]:
     program = Path(sys.executable)
     if sys.platform == "win32" and (windowless := program.with_name("pythonw.exe")).exists():
         program = windowless
-    return [str(program), "-m", "fleetapp.cli", "agent"]
+    return [str(program), "-P", "-m", "fleetapp.cli", "agent"]
 
 
 class AgentKeeper(QObject):

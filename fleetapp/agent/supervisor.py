@@ -71,6 +71,9 @@ class RunnerProcess:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                # A folder that happens to be called like one of our modules must not be taken for
+                # it, wherever the agent was started.
+                *(["-P"] if self._module.startswith("fleetapp.") else []),
                 "-m",
                 self._module,
                 stdin=asyncio.subprocess.PIPE,

@@ -53,7 +53,7 @@ def run(deadline: float = DEADLINE) -> Probe:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fleetapp.engine.probe"],
+            [sys.executable, "-P", "-m", "fleetapp.engine.probe"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=deadline,

@@ -70,7 +70,9 @@ def measure_idle(
                 event = inbox.get_nowait()
             except queue.Empty:
                 return False
-            if isinstance(event, Received) and isinstance(event.frame, Ping):
+            # Signs of life and the agent's counting, once a second, are answered in passing.
+            ping = isinstance(event, Received) and isinstance(event.frame, Ping)
+            if ping or isinstance(event, pipe.QueryStats):
                 handle(event)
             else:
                 waiting.append(event)

@@ -63,6 +63,8 @@ class Chain:
         self.state: str = "planning"
         self.reason = "Waiting for PCs that contribute."
         self.sentences: tuple[str, ...] = ()
+        self.lost = ""
+        """Why it broke last, until it serves again."""
         self.epoch = 0
         self.context_length = 0
         self.running = 0
@@ -262,6 +264,8 @@ class Chain:
             except FleetError as exc:
                 log.warning("chain %s: %s", self.name, exc.message)
                 self._live.clear()
+                if self._fault is not None:
+                    self.lost = exc.message
                 self.show("broken", exc.message)
                 await asyncio.sleep(min(SETTLE_SECONDS * 2**failures, RETRY_MAX))
                 failures += 1
@@ -305,6 +309,7 @@ class Chain:
 
     async def _go_live(self) -> None:
         await self._link()
+        self.lost = ""
         self.show("live", "Serving.")
         self._live.set()
         self._owner.went_live(self)

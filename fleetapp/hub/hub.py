@@ -149,6 +149,7 @@ class Hub:
 
     async def stop(self) -> None:
         """End chains, then sessions."""
+        self.router.close()
         await self.models.stop()
         self.push.stop()
         for task in self._tasks:

@@ -14,7 +14,14 @@ from msgspec import structs
 
 from fleetapp.engine import pipe
 from fleetapp.engine.exchange import RequestEvent
-from fleetapp.errors import FleetError, NoCapacity, NotFound, RunnerFailed, from_code
+from fleetapp.errors import (
+    FleetError,
+    FleetUnavailable,
+    NoCapacity,
+    NotFound,
+    RunnerFailed,
+    from_code,
+)
 from fleetapp.hub import affinity
 from fleetapp.hub.admission import Admission
 from fleetapp.hub.affinity import Affinity
@@ -69,6 +76,11 @@ class Router:
         self._named = named
         self._affinity: Affinity[str] = Affinity()
         self._queues: dict[str, Admission] = {}
+        self._closing = False
+
+    def close(self) -> None:
+        """What breaks from now on is not tried again: the coordinator stops."""
+        self._closing = True
 
     def served(self) -> tuple[ServedModel, ...]:
         """One entry per wanted model."""
@@ -154,7 +166,7 @@ class Router:
         flight = _Flight(_with_seed(request))
         try:
             while True:
-                chain = await self._chain_for(server, names, flight.until)
+                chain = await self._chain_for(server, names, flight)
                 head, used = self._head_of(chain), chain.head
                 chain.running += 1
                 try:
@@ -165,12 +177,17 @@ class Router:
                             elif chain.devices != flight.devices and not _failed(event):
                                 flight.devices = chain.devices
                                 yield Served(request.request_id, chain.devices)
-                            yield self._translated(event)
+                            yield self._translated(flight.whole(event))
                 finally:
                     chain.running -= 1
                     server.nodes_changed()
                 if flight.failure is None:
                     return
+                if self._closing:
+                    raise FleetUnavailable(
+                        "The coordinator is shutting down.",
+                        remedy="Ask again when it is back, or another PC coordinates.",
+                    )
                 if time.monotonic() >= flight.until:
                     raise self._final(flight.failure)
                 log.info("an answer is to go on elsewhere: %s", flight.failure.message)
@@ -190,7 +207,7 @@ class Router:
         return from_code(failure.code, self._named(failure.message), remedy)
 
     async def _chain_for(
-        self, server: ModelServer, names: tuple[bytes, ...], until: float
+        self, server: ModelServer, names: tuple[bytes, ...], flight: _Flight
     ) -> Chain:
         """The chain for the next attempt.
 
@@ -199,12 +216,13 @@ class Router:
         """
         server.waiting += 1
         try:
-            live = await server.wait_live(max(until - time.monotonic(), 0.1))
+            live = await server.wait_live(max(flight.until - time.monotonic(), 0.1))
         finally:
             server.waiting -= 1
         if not live:
+            how = "cannot go on with this answer" if flight.failure else "is not being served yet"
             raise NoCapacity(
-                f"{server.wanted.model_id} is not being served yet: {self._named(server.reason)}",
+                f"{server.wanted.model_id} {how}: {self._named(server.reason)}",
                 remedy="Wait a moment and ask again; 'fleetapp fleet status' shows the progress.",
             )
         chains: dict[str, Chain] = {c.name: c for c in server.live}
@@ -259,6 +277,20 @@ class _Flight:
         self._request = request
         self._said: list[int] = []
         self._started = False
+        self._moved = False
+        self._began = time.monotonic()
+        self._first_token = 0.0
+
+    def whole(self, event: Event) -> Event:
+        """The end of an answer that several heads wrote has the time of all of it."""
+        if not isinstance(event, pipe.Finished) or event.timings is None or not self._moved:
+            return event
+        timings = structs.replace(
+            event.timings,
+            total=time.monotonic() - self._began,
+            first_token=self._first_token,
+        )
+        return structs.replace(event, timings=timings)
 
     async def run(self, head: Head | None) -> AsyncGenerator[Event]:
         """One attempt: events that the client has not seen, until the end or a failure."""
@@ -273,6 +305,8 @@ class _Flight:
                     self._fail(from_code(event.code, event.message, event.remedy))
                     return
                 if isinstance(event, pipe.Delta):
+                    if not self._said:
+                        self._first_token = time.monotonic() - self._began
                     self._said += event.token_ids
                     self.attempts = 0
                 if not isinstance(event, pipe.Started):
@@ -287,6 +321,7 @@ class _Flight:
 
     def _fail(self, error: FleetError) -> None:
         self.failure = error
+        self._moved = True
         self.attempts += 1
         if self.attempts == 1:
             self.until = time.monotonic() + WAIT_LIVE

@@ -113,7 +113,8 @@ class ModelServer:
     def reason(self) -> str:
         """Why there is no live chain, or that there is one."""
         best = next(iter(self.live), None) or self._chains[0]
-        return best.reason
+        lost = f"{best.lost} " if best.lost and not best.live else ""
+        return f"{lost}{best.reason}"
 
     @property
     def running(self) -> int:
@@ -278,6 +279,10 @@ class ModelServer:
         for chain in self._unserved():
             last = self._proven.get(chain)
             if last is not None and (mended := self._mended(chain, last)) is not None:
+                holders = ", ".join(f"{d.plan.name} layers {d.plan.layers}" for d in mended)
+                chain.sentences = (
+                    f"Mended after a PC left: {holders}. Divided anew when nobody waits.",
+                )
                 self._give(chain, mended)
         nodes = self._usable()
         if self._unserved():
@@ -327,12 +332,17 @@ class ModelServer:
         )
         # PCs that come and go all the time must not keep the planner busy.
         ended = time.monotonic()
-        self._next_look = ended + max(self._look_again, LOOK_SHARE * (ended - now))
+        pause = self._look_again
+        if not self._makeshift():
+            pause = max(pause, LOOK_SHARE * (ended - now))
+        self._next_look = ended + pause
         layout = layout_of(planned.plan, candidates)
         present = [c.stages for c in self._active()]
         kept = [any(same(stages, deals) for deals in layout.chains) for stages in present]
         if all(kept) and len(present) == len(layout.chains):
             self._layout, self._plan_now = layout, planned.plan
+            for chain in self._active():
+                chain.sentences = self._sentences(layout)
             return
         if self._unserved() or (self.running and not leaving and not all(kept)):
             return
@@ -375,8 +385,7 @@ class ModelServer:
 
     def _apply(self, layout: Layout) -> None:
         self._layout = layout
-        guessing = (str(self._drafting),) if self._drafting.lookup else ()
-        sentences = layout.sentences + guessing
+        sentences = self._sentences(layout)
         running = self._active()
         pairs = match([c.stages for c in running], layout.chains)
         for index, chain in enumerate(running):
@@ -393,6 +402,9 @@ class ModelServer:
         for index, deals in enumerate(layout.chains):
             if index not in pairs.values():
                 self._begin_chain(deals).sentences = sentences
+
+    def _sentences(self, layout: Layout) -> tuple[str, ...]:
+        return layout.sentences + ((str(self._drafting),) if self._drafting.lookup else ())
 
     def _begin_chain(self, deals: Sequence[Deal] = ()) -> Chain:
         name = ChainId(f"{self._name}-{next(self._numbers)}")

@@ -88,7 +88,7 @@ def run(
     """
     environment = os.environ | {"PYTHONUTF8": "1", "PYTHONFAULTHANDLER": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "fleetapp.models.worker"],
+        [sys.executable, "-P", "-m", "fleetapp.models.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

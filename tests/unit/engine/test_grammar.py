@@ -107,7 +107,7 @@ def test_whatever_the_model_likes_the_answer_follows_the_schema(schema: dict, se
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"\d{3}-[a-f]{2,4}",
+        r"[0-9]{3}-[a-f]{2,4}",
         r"(yes|no|vielleicht)!?",
         r"a/b\n?c",
         r"[é日]{2}",
