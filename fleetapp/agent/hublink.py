@@ -313,7 +313,11 @@ class HubLink:
                     await self._connect_at(session, host, port, coordinator)
                 except aiohttp.WSServerHandshakeError as exc:
                     failure = (
-                        NotAMember("The coordinator does not count this PC as a member.")
+                        NotAMember(
+                            "The coordinator does not count this PC as a member any more.",
+                            remedy="If it was put out, 'fleetapp fleet leave' here and join with a "
+                            "code; if it was revoked, only an admin can let it in again.",
+                        )
                         if exc.status == 403
                         else exc
                     )

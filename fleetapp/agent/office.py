@@ -13,7 +13,7 @@ import msgspec
 from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import bracket
 from fleetapp.agent.pc import PC, forget_hub
-from fleetapp.agent.takeover import bundle_of, read_bundle, take_over
+from fleetapp.agent.takeover import bundle_of, read_bundle, require_ports, take_over
 from fleetapp.errors import BadRequest, FleetError, NotAMember, UserError
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.control import HandedOver, HandoverRefused, Signed
@@ -100,6 +100,7 @@ class Office:
                 )
             enrolment = _as_now(fleet) if fleet is not None else None
             pc = self._pc()
+            await asyncio.to_thread(require_ports, pc)
 
             def work() -> Signed:
                 return take_over(pc, enrolment, bundle, actor="local", revoke_old=revoke_old)
@@ -149,6 +150,7 @@ class Office:
             pc = self._pc()
             try:
                 bundle = read_bundle(raw)
+                await asyncio.to_thread(require_ports, pc)
                 actor = fleet.where.info.hub_device
                 signed = await asyncio.to_thread(take_over, pc, _as_now(fleet), bundle, actor=actor)
             except FleetError as exc:

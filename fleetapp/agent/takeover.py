@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import socket
+import sys
 import time
 
 import msgspec
 
 from fleetapp.agent.pc import CODES, KEYS, PC, STATE, forget_hub
-from fleetapp.errors import BadRequest, FleetError, Malformed, WrongFleet
+from fleetapp.agent.thispc import listen_host
+from fleetapp.errors import BadRequest, FleetError, Malformed, PortTaken, WrongFleet
 from fleetapp.fleet import certificates
 from fleetapp.fleet.authority import Authority
 from fleetapp.fleet.control import Signed
@@ -113,6 +116,34 @@ def take_over(
             raise storage_error(exc, pc.paths.hub) from exc
         raise
     return signed
+
+
+def require_ports(pc: PC) -> None:
+    """Before anything is given up: the coordinator's ports must be free here. Blocks for a moment.
+
+    Raises:
+        PortTaken: one is not.
+    """
+    settings = pc.settings()
+    wanted = (
+        (listen_host(pc), settings.control_port, "control_port"),
+        (settings.api_host, settings.api_port, "api_port"),
+    )
+    for host, port, setting in wanted:
+        if not port:
+            continue
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            if sys.platform != "win32":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as exc:
+                raise PortTaken(
+                    f"Port {port} on {host} is used by another program; nothing was changed.",
+                    remedy=f"Stop that program, or choose another port with the setting {setting} "
+                    "(0 takes any free one).",
+                ) from exc
 
 
 def _newest(enrolment: Enrolment | None, bundle: Bundle) -> Membership:

@@ -35,7 +35,15 @@ from fleetapp.fleet.control import (
     StageStatus,
 )
 from fleetapp.fleet.identity import Identity
-from fleetapp.fleet.membership import Member, Membership, add, remove, sign_membership
+from fleetapp.fleet.membership import (
+    Member,
+    Membership,
+    add,
+    clean_name,
+    remove,
+    rename,
+    sign_membership,
+)
 from fleetapp.fleet.trust import TrustList
 from fleetapp.hub import catchup
 from fleetapp.hub.audit import AuditLog
@@ -190,6 +198,10 @@ class Hub:
             self._gone(old)
             self._spawn(old.close())
         log.info("member %s connected", member.device_id)
+        name = clean_name(hello.name)
+        if name and name != member.name:
+            with contextlib.suppress(FleetError):  # not now; it says so again next time
+                self.change_membership(lambda current: rename(current, member.device_id, name))
         self._adopt(session)
         self._members_changed()
         return session

@@ -159,7 +159,7 @@ def hello(
         protocol=protocol,
         app="0.0.1",
         device_id=identity.device_id,
-        name="PC",
+        name="",
         hardware=Hardware(cores=2, memory_total=8 << 30, memory_free=4 << 30, disk_free=9 << 30),
         contribute=contribute,
         hosts=hosts or ("127.0.0.1",),

@@ -68,11 +68,14 @@ def parse_edit(text: str, find: Callable[[str], Model]) -> Edit:
     text = text.strip()
     try:
         if text.startswith("+"):
-            return AddNode(int(float(text[1:]) * 2**30))
+            number = text[1:].strip().lower().removesuffix("gb").removesuffix("gib").strip()
+            return AddNode(int(float(number) * 2**30))
         if text.startswith("users="):
             return SetUsers(int(text.removeprefix("users=")))
     except (ValueError, OverflowError):
-        raise BadRequest(f"'{text}' does not end with a number.") from None
+        raise BadRequest(
+            f"'{text}' has no number.", remedy="Say +16 for a PC with 16 GB, or users=20."
+        ) from None
     if text.startswith("-") and len(text) > 1:
         return RemoveNode(text[1:])
     if text.startswith("model=") and len(text) > len("model="):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from fleetapp.errors import NotAMember, NotFound, StorageError
 from fleetapp.fleet.control import FromHub, Goodbye, Heartbeat, MembershipUpdate, Signed
@@ -41,6 +42,19 @@ async def test_a_connected_member_is_seen_and_a_lost_one_is_offline(home: TestHu
     assert states(home)["anna"] == "online"
     home.hub.detach(line.session)
     assert states(home)["anna"] == "offline"
+
+
+async def test_a_new_name_reaches_the_fleet_with_the_next_connection(home: TestHub) -> None:
+    anna = home.enrol("anna")
+    renamed = structs.replace(hello(anna.identity), name="Büro 📎")
+
+    async def send(_: FromHub) -> None: ...
+
+    async def close() -> None: ...
+
+    home.hub.attach(anna.identity.spki, renamed, "192.0.2.9", send, close)
+    assert states(home)["Büro 📎"] == "online"
+    assert [c.name for c in home.hub.candidates()] == ["Büro 📎"]
 
 
 async def test_who_is_not_in_the_list_is_not_attached(home: TestHub) -> None:
