@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from fleetapp.hub.planner.inputs import STAGE_OVERHEAD
 from fleetapp.hub.stage import Candidate, Deal, Stage, StagePlan
-from fleetapp.types import DeviceId
+from fleetapp.types import DeviceId, LayerRange
 
 
 def need(plan: StagePlan) -> int:
@@ -58,29 +59,13 @@ def patch(
         None if a hole cannot be filled.
     """
     by_id = {n.device_id: n for n in nodes}
-    mended: list[Deal] = []
-    used = {s.candidate.device_id for s in sound if s.candidate.device_id in by_id}
     room = {n.device_id: n.memory_free for n in nodes}
-    for deal in deals:
-        place = (deal.plan.layers, deal.index, deal.count)
-        kept = next((s for s in sound if s.can_be(*place)), None)
-        if kept is not None and kept.candidate.device_id in by_id:
-            mended.append(_moved(deal, by_id[kept.candidate.device_id]))
-            continue
-        ready = next(
-            (
-                s
-                for s in spares
-                if s.can_be(*place)
-                and s.sound
-                and s.candidate.device_id in by_id
-                and by_id[s.candidate.device_id].session == s.candidate.session
-            ),
-            None,
-        )
-        if ready is not None:
-            mended.append(_moved(deal, by_id[ready.candidate.device_id]))
-            used.add(ready.candidate.device_id)
+    there = [_holder(deal, sound, spares, by_id) for deal in deals]
+    used = {n.device_id for n in there if n is not None}
+    mended: list[Deal] = []
+    for deal, holder in zip(deals, there, strict=True):
+        if holder is not None:
+            mended.append(_moved(deal, holder))
             continue
         fitting = [
             n
@@ -97,9 +82,77 @@ def patch(
     return tuple(mended)
 
 
+def _holder(
+    deal: Deal,
+    sound: Collection[Stage],
+    spares: Collection[Stage],
+    by_id: Mapping[DeviceId, Candidate],
+) -> Candidate | None:
+    """Who has that stage loaded already, in the chain or outside of it."""
+    for stage in (*sound, *spares):
+        node = by_id.get(stage.candidate.device_id)
+        if (
+            node is not None
+            and stage.sound
+            and stage.can_be(deal.plan.layers, deal.index, deal.count)
+            and node.session == stage.candidate.session
+        ):
+            return node
+    return None
+
+
 def _moved(deal: Deal, node: Candidate) -> Deal:
     plan = structs.replace(deal.plan, device_id=node.device_id, name=node.name)
     return replace(deal, plan=plan, candidate=node)
+
+
+def kept_division(
+    spares: Collection[Stage], layers: int, *, whole: bool
+) -> tuple[Deal, ...] | None:
+    """The division of which members have kept stages loaded, as after the hub was away; None if
+    there is none. What is missing of it is for ``patch`` to fill.
+
+    Args:
+        spares: loaded stages of one model.
+        layers: that it has.
+        whole: nothing may be missing; else single stages between others may, such as that of a
+            coordinator whose runner ended with it.
+    """
+    for count in sorted({s.count for s in spares}):
+        mine = {s.index: s for s in reversed(list(spares)) if s.sound and s.count == count}
+        missing = [i for i in range(count) if i not in mine]
+        if (whole and missing) or len(missing) == count or _neighbours(missing):
+            continue
+        found: list[Deal] = []
+        for index in range(count):
+            start = found[-1].plan.layers.stop if found else 0
+            if (stage := mine.get(index)) is None:
+                after = mine.get(index + 1)
+                stop = after.plan.layers.start if after is not None else layers
+                some = next(iter(mine.values()))
+                each = some.plan.weight_bytes // max(
+                    1, some.plan.layers.stop - some.plan.layers.start
+                )
+                span = LayerRange(start, stop)
+                part = structs.replace(
+                    some.plan, layers=span, weight_bytes=each * (stop - start), memory=0
+                )
+                found.append(Deal(part, some.candidate, index, count))
+            else:
+                found.append(Deal(stage.plan, stage.candidate, index, count))
+        spans = [d.plan.layers for d in found]
+        joined = all(a.stop == b.start for a, b in itertools.pairwise(spans))
+        if joined and spans[0].start == 0 and spans[-1].stop == layers and all(map(_sane, spans)):
+            return tuple(found)
+    return None
+
+
+def _neighbours(indices: Sequence[int]) -> bool:
+    return any(b == a + 1 for a, b in itertools.pairwise(indices))
+
+
+def _sane(span: LayerRange) -> bool:
+    return span.start < span.stop
 
 
 def match(running: Sequence[Sequence[Stage]], wished: Sequence[Sequence[Deal]]) -> dict[int, int]:

@@ -28,6 +28,8 @@ from fleetapp.types import ChainView, DeviceId, LayerRange, Precision
 log = logging.getLogger("fleetapp.hub.models")
 
 
+GRACE = 4.0
+"""Members try to reach a hub that is back within this time (s)."""
 MEMORY_STEP = 128 * 2**20
 """Free memory changes all the time; plans need not."""
 
@@ -84,7 +86,7 @@ class Models:
         """Serve what was wanted before."""
         assert self._state.value is not None
         for wanted in self._state.value.wanted:
-            self._keep(wanted)
+            self._keep(wanted, GRACE)
 
     async def stop(self) -> None:
         """End all chains."""
@@ -142,10 +144,10 @@ class Models:
         """Every chain."""
         return tuple(view for server in self.servers for view in server.views())
 
-    def _keep(self, wanted: Wanted) -> ModelServer:
+    def _keep(self, wanted: Wanted, grace: float = 0.0) -> ModelServer:
         # With an epoch in it the name is new, also after a restart: members may still hold stages
         # of chains that this hub has forgotten.
-        server = ModelServer(f"{self._name}-{self.next_epoch()}", wanted, self)
+        server = ModelServer(f"{self._name}-{self.next_epoch()}", wanted, self, grace=grace)
         self._servers[wanted.model_id] = server
         server.start()
         return server

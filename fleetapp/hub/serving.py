@@ -13,7 +13,7 @@ from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import Layout, match, patch, same
+from fleetapp.hub.layout import Layout, kept_division, match, patch, same
 from fleetapp.hub.planner.change import refreshed, worth_changing
 from fleetapp.hub.planner.plan import FleetPlan, ModelPlan
 from fleetapp.hub.planning import Planned, layout_of
@@ -43,12 +43,20 @@ class ModelServer:
         wanted: what to serve.
         hub: members, shards, messages.
         look_again: seconds between two looks at whether something better could be done.
+        grace: seconds that PCs have to come back with what they kept, before anything is planned
+            without them; for a hub that has been away.
     """
 
     def __init__(
-        self, name: str, wanted: Wanted, hub: Surroundings, look_again: float = LOOK_AGAIN
+        self,
+        name: str,
+        wanted: Wanted,
+        hub: Surroundings,
+        look_again: float = LOOK_AGAIN,
+        grace: float = 0.0,
     ) -> None:
         self._look_again = look_again
+        self._grace_until = time.monotonic() + grace
         self.wanted = wanted
         self.waiting = 0
         """Requests that wait for a chain."""
@@ -269,7 +277,8 @@ class ModelServer:
                 for chain in self._asked:
                     chain.show("planning", exc.message)
             try:
-                async with asyncio.timeout(self._look_again):
+                waits = time.monotonic() < self._grace_until and not self._served_once
+                async with asyncio.timeout(0.25 if waits else self._look_again):
                     await self._wake.wait()
             except TimeoutError:
                 pass
@@ -304,6 +313,15 @@ class ModelServer:
 
     async def _plan(self, nodes: Sequence[Candidate]) -> None:
         """Make the whole plan anew because a chain cannot go on without."""
+        layers = await self._hub.layers(self.wanted.model_id)
+        if not self._served_once:
+            waits = time.monotonic() < self._grace_until
+            kept = kept_division(self._pool, layers, whole=waits)
+            if kept is not None and (filled := patch(kept, (), self._pool, nodes, ())) is not None:
+                self._give(self._unserved()[0], filled)
+                return
+            if waits:
+                raise NoCapacity("Waiting a moment for the PCs to come back.")
         # One that is there but has failed to load is not waited for.
         there = sum(not n.draining for n in self._hub.candidates())
         if not nodes or (not self._served_once and there < self.wanted.stages):

@@ -46,7 +46,12 @@ class FakeHub:
         self.changes = asyncio.Event()
         self.noted: list[tuple[str, dict[str, str | int]]] = []
         self.guesses = (Drafting(lookup=True), 0)
-        self.server = ModelServer("c", Wanted("m", "exact", stages), self, 0.05)
+        self.wanted = Wanted("m", "exact", stages)
+        self.server = ModelServer("c", self.wanted, self, 0.05)
+
+    def again(self, grace: float) -> None:
+        """As after a restart of the hub."""
+        self.server = ModelServer("d", self.wanted, self, 0.05, grace)
 
     @property
     def chain(self) -> Chain:

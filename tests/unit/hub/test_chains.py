@@ -128,6 +128,49 @@ async def test_a_member_that_reconnects_keeps_what_it_holds() -> None:
     await hub.server.stop("done")
 
 
+async def test_what_members_kept_while_the_hub_was_away_is_used_as_it_is() -> None:
+    hub = FakeHub("hub", "a", "b", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.server.stop("restart")
+    before = [m.layers for _, m in hub.assigned]
+    hub.again(grace=5.0)
+    hub.server.start()
+    await asyncio.sleep(0.1)
+    assert not hub.server.live, "nothing is planned without those who may come back"
+    hub.released.clear()
+    for number, name in enumerate(("b", "hub", "a"), 7):
+        hub.reconnect(name, session=number)
+    await hub.server.wait_live(5)
+    assert [s.plan.layers for s in hub.chain.stages] == before
+    assert len(hub.assigned) == 3, "nothing was loaded anew"
+    await hub.server.stop("done")
+
+
+async def test_the_stage_that_ended_with_the_hub_is_loaded_between_those_that_were_kept() -> None:
+    hub = FakeHub("hub", "a", "b", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.server.stop("restart")
+    before = [m.layers for _, m in hub.assigned]
+    hub.again(grace=0.3)
+    hub.server.start()
+    for number, name in enumerate(("b", "a"), 7):
+        hub.reconnect(name, session=number)
+    assert await hub.server.wait_live(5)
+    assert [s.plan.layers for s in hub.chain.stages] == before
+    assert [(d, m.stage) for d, m in hub.assigned[3:]] == [("hub", 0)]
+    await hub.server.stop("done")
+
+
+async def test_after_the_grace_it_is_planned_with_whom_there_is() -> None:
+    hub = FakeHub("hub")
+    hub.again(grace=0.3)
+    hub.server.start()
+    assert await hub.server.wait_live(5)
+    await hub.server.stop("done")
+
+
 async def test_a_silent_runner_is_replaced_although_its_agent_lives() -> None:
     hub = FakeHub("hub", "a", "b", "c", stages=3)
     hub.server.start()
