@@ -42,6 +42,7 @@ def test_what_several_processes_measured_is_one_result() -> None:
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_parity_measures_every_check_in_its_own_run() -> None:
     said: list[str] = []
     effort = Effort(

@@ -31,6 +31,7 @@ def answer(worker: Worker) -> list[int]:
     return tokens
 
 
+@pytest.mark.slow
 def test_a_whole_model_measures_itself_and_answers_as_before() -> None:
     executor = executors(1)[0]
     executor.reset()

@@ -143,9 +143,9 @@ def test_those_who_share_a_prompt_at_once_get_what_each_gets_alone() -> None:
 @pytest.mark.parametrize(
     ("count", "spill_blocks"),
     [
-        (3, 16),
+        pytest.param(3, 16, marks=SLOW),
         pytest.param(1, 0, marks=SLOW),
-        pytest.param(1, 16, marks=SLOW),
+        (1, 16),
         pytest.param(3, 0, marks=SLOW),
     ],
 )
