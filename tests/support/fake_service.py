@@ -58,6 +58,12 @@ class FakeService:
     pace: float = 0.0
     """Seconds per token; 0 only yields to the loop."""
     seen: list[Generate] = field(default_factory=list)
+    closed: bool = False
+
+    def close(self) -> None:
+        """The coordinator is about to stop."""
+        self.closed = True
+
     finished: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     running: int = 0
