@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -118,19 +119,20 @@ class Served:
         assert self.process is not None
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            line = child.cmdline()
+            line = _line(child)
             if "agent" in line and "--state" in line:
                 found[Path(line[line.index("--state") + 1]).name] = child
         return found
 
     def runners(self) -> dict[str, psutil.Process]:
         """Runner processes by node name."""
-        return {
-            name: child
-            for name, agent in self.agents().items()
-            for child in agent.children()
-            if "fleetapp.engine.runner" in child.cmdline()
-        }
+        found = {}
+        for name, agent in self.agents().items():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in agent.children():
+                    if "fleetapp.engine.runner" in _line(child):
+                        found[name] = child
+        return found
 
     def local(self, path: str, node: str = "pc-1", body: object = None) -> Any:
         """GET of a node's loopback API; POST with a body."""
@@ -169,3 +171,11 @@ class Served:
             **more,
         )
         return list(answer.choices[0].token_ids)
+
+
+def _line(process: psutil.Process) -> list[str]:
+    """Its command line; empty of one that has ended and is not buried yet."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        line: list[str] = process.cmdline()
+        return line
+    return []
