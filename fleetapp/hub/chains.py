@@ -113,11 +113,6 @@ class Chain:
         return tuple(self._stages)
 
     @property
-    def broken(self) -> bool:
-        """It had stages and needs a decision to go on."""
-        return self.state == "broken"
-
-    @property
     def head(self) -> Stage | None:
         """Stage 0, once its runner is loaded."""
         return self._stages[0] if self._stages and self._stages[0].sound else None
@@ -136,15 +131,6 @@ class Chain:
     def busy(self) -> bool:
         """Whether stages are being loaded for a better division."""
         return bool(self._coming or self._offer)
-
-    async def wait_live(self, deadline: float) -> bool:
-        """Wait at most ``deadline`` seconds; whether the chain serves."""
-        try:
-            async with asyncio.timeout(deadline):
-                await self._live.wait()
-        except TimeoutError:
-            return False
-        return True
 
     async def wait_idle(self, deadline: float) -> None:
         """Wait until nothing runs here, the chain has broken, or so many seconds have passed."""
