@@ -106,14 +106,21 @@ def link_of(nodes: list[Node], index: int, epoch: int = 1, **changes: Any) -> Li
     return msgspec.structs.replace(link, **changes)
 
 
+def _threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith(("ring-", "wire-"))]
+
+
 @pytest.fixture
 def nodes(members: list[TestMember]) -> Iterator[list[Node]]:
     made = [Node(m, i) for i, m in enumerate(members[:3])]
     yield made
     for node in made:
         node.ring.close()
-    names = [t.name for t in threading.enumerate()]
-    assert not [n for n in names if n.startswith(("ring-", "wire-"))]
+    # a handshake that was cut has its own thread, which needs a moment to see it
+    end = time.monotonic() + 10.0
+    while (left := _threads()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not left
 
 
 def form(nodes: list[Node], epoch: int = 1, order: tuple[int, ...] = (0, 1, 2)) -> None:
