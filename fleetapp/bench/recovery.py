@@ -65,6 +65,13 @@ class Case:
     wrong: int = 0
     hangs: int = 0
     errors: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
+    """Per wrong answer: which one, and at which token it began to differ."""
+
+    def __str__(self) -> str:
+        pauses = " ".join(f"{p:.2f}" for p in self.pauses)
+        bad = [*self.differing, *self.errors, *(["hangs"] * self.hangs)]
+        return f"noticed after {self.detect:.2f} s, paused {pauses} s. {', '.join(bad)}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -212,13 +219,17 @@ class Range:
     def _judge(
         self, case: Case, answers: Sequence[Read], expected: Sequence[Read], moment: float
     ) -> None:
-        for answer, right in zip(answers, expected, strict=True):
+        for number, (answer, right) in enumerate(zip(answers, expected, strict=True), 1):
             if answer.hung:
                 case.hangs += 1
             elif answer.error:
                 case.errors.append(answer.error)
             elif answer.ids != right.ids or answer.text != right.text:
                 case.wrong += 1
+                same = itertools.takewhile(
+                    lambda pair: pair[0] == pair[1], zip(answer.ids, right.ids, strict=False)
+                )
+                case.differing.append(f"answer {number} from token {len(list(same))}")
             case.pauses.append(max(0.0, _lost(answer, right, moment) - case.detect))
 
     async def _until_phase(self, phase: str, answers: Sequence[Read]) -> None:
@@ -364,11 +375,13 @@ async def measure(
                 )
                 right = expected["prefill" if case.phase == "prefill" else "decode"]
                 await field_.disturb(case, right)
+                progress(str(case))
                 done.append(case)
             for number in range(effort.stalls):
                 kind = ("freeze runner", "freeze agent")[number % 2]
                 progress(f"{kind} for {STALL:g} s")
                 evicted, case = await field_.stall(1 + number % 2, kind, expected["decode"])
+                progress(str(case))
                 stalls.append(evicted)
                 done.append(case)
         finally:
