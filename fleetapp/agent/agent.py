@@ -35,6 +35,7 @@ from fleetapp.errors import (
     FleetError,
     NoHub,
     NotAMember,
+    PortTaken,
     StorageError,
     UserError,
 )
@@ -68,6 +69,10 @@ FIND_HUB_DEADLINE = 15.0
 JOIN_DEADLINE = 600.0
 GREET_DEADLINE = 5.0
 """For the coordinator's greeting after joining; and before leaving, which it should hear of (s)."""
+DECIDE_SECONDS = 3.0
+"""How long whoever has a model served waits to hear of the plan."""
+PORT_PATIENCE = 3.0
+"""Between two attempts to open a port that another program has (s)."""
 CODE_HOURS = 72.0
 CODE_USES = 100
 
@@ -112,6 +117,7 @@ class Agent:
         self._busy = asyncio.Lock()
         self._wake: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
+        self._retry: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
         self._restarting = False
         self._waiting_for = ""
@@ -131,11 +137,14 @@ class Agent:
         await self._guest.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
-        await self._enter()
+        with contextlib.suppress(
+            PortTaken
+        ):  # the agent runs all the same, says so, and tries again
+            await self._enter_or_say(may_be_copy=True)
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
-        for task in (self._wake, self._becoming):
+        for task in (self._wake, self._becoming, self._retry):
             if task is not None:
                 task.cancel()
         self.office.stop()
@@ -202,17 +211,31 @@ class Agent:
             try:
                 await asyncio.to_thread(between)
             finally:
-                await self._enter_or_say()
+                await self._enter_or_say(may_be_copy=False)
         finally:
             self._restarting = False
 
-    async def _enter_or_say(self) -> None:
+    async def _enter_or_say(self, *, may_be_copy: bool) -> None:
         try:
-            await self._enter(may_be_copy=False)
+            await self._enter(may_be_copy=may_be_copy)
         except FleetError as exc:
             self._trouble = exc
             self._changed()
+            if isinstance(exc, PortTaken):
+                self._retry = asyncio.create_task(self._enter_when_free(may_be_copy))
             raise
+
+    async def _enter_when_free(self, may_be_copy: bool) -> None:
+        """Try again until the program that has the port is gone, or another port is set."""
+        while isinstance(self._trouble, PortTaken):
+            await asyncio.sleep(PORT_PATIENCE)
+            async with self._busy:
+                try:
+                    await self._enter(may_be_copy=may_be_copy)
+                    self._trouble = None
+                except FleetError as exc:
+                    self._trouble = exc
+            self._changed()
 
     def _name(self) -> str:
         if self._settings.node_name:
@@ -415,6 +438,8 @@ class Agent:
             UserError: it coordinates others.
         """
         async with self._busy:
+            if isinstance(self._trouble, PortTaken):
+                raise self._trouble
             if self._trouble is not None:
                 await asyncio.to_thread(self._fleet_store.remove)
                 self._trouble = None
@@ -508,6 +533,7 @@ class Agent:
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
         server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
+        await server.wait_decided(DECIDE_SECONDS)
         return server.views()[0]
 
     async def stop_model(self, model: str) -> None:

@@ -39,6 +39,7 @@ def model_object(model: ServedModel) -> dict[str, Any]:
         "owned_by": "fleet",
         "fleet": {
             "ready": model.ready,
+            **({"reason": model.reason} if model.reason else {}),
             "context_length": model.context_length,
             "devices": list(model.devices),
         },

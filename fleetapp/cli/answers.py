@@ -88,15 +88,16 @@ def choose_model(client: Client, wanted: str | None) -> str:
         return wanted
     listed = client.request("GET", "/models")
     try:
-        models = [(str(m["id"]), _ready(m)) for m in listed["data"]]
+        models = [(str(m["id"]), *_ready(m)) for m in listed["data"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise Malformed("The server's list of models makes no sense.") from error
-    for model, ready in models:
+    for model, ready, _ in models:
         if ready:
             return model
     if models:
+        model, _, why = models[0]
         raise FleetUnavailable(
-            f"The model {models[0][0]} is being prepared.",
+            f"The model {model} cannot answer yet. {why}".rstrip(),
             remedy="'fleetapp fleet status' shows how far it is; try again then.",
         )
     raise NotFound(
@@ -104,9 +105,12 @@ def choose_model(client: Client, wanted: str | None) -> str:
     )
 
 
-def _ready(model: Mapping[str, Any]) -> bool:
+def _ready(model: Mapping[str, Any]) -> tuple[bool, str]:
+    """Whether it answers now, and why not."""
     fleet = model.get("fleet")
-    return bool(fleet.get("ready", True)) if isinstance(fleet, dict) else True
+    if not isinstance(fleet, dict):
+        return True, ""
+    return bool(fleet.get("ready", True)), str(fleet.get("reason", ""))
 
 
 def read_answer(

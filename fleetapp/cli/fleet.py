@@ -229,6 +229,8 @@ def nodes(app: App, /, as_json: bool) -> None:
 
 
 def _contributes(node: NodeView) -> str:
+    if node.drained:
+        return "drained"
     if node.contribute:
         return "draining" if node.reason == "draining" else "yes"
     return f"no: {node.reason.replace('_', ' ')}" if node.reason else "no"

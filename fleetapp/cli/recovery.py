@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from fleetapp.cli import output
-from fleetapp.cli.agent_cmds import as_type
+from fleetapp.cli.agent_cmds import as_type, local_status
 from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, pass_app
 from fleetapp.cli.decisions import MEMBER_STATES, find
-from fleetapp.errors import BadRequest, NotFound
+from fleetapp.errors import BadRequest, NotAMember, NotFound, UserError
 from fleetapp.fleet.recovery import MAX_FILE, MIN_PASSPHRASE
 from fleetapp.platform.files import storage_error
 from fleetapp.types import FleetView
@@ -43,6 +43,7 @@ def export(app: App, /, file: Path, passphrase_file: Path | None) -> None:
     """
     if file.exists():
         raise BadRequest(f"{file} exists already.", remedy="Choose another name.")
+    _require_coordinator(app)
     passphrase = _read(passphrase_file) if passphrase_file else _ask_twice()
     with agent_client(app.home) as client:
         made = client.request(
@@ -89,6 +90,7 @@ def use(app: App, /, file: Path, passphrase_file: Path | None, revoke_old: bool,
 @pass_app
 def move_coordinator(app: App, /, pc: str, yes: bool) -> None:
     """Make another PC the coordinator; this one, which is it now, stays a member."""
+    _require_coordinator(app)
     with agent_client(app.home) as client:
         view = as_type(client.request("GET", "/local/v1/fleet"), FleetView)
         node = find(view.nodes, pc, "move to it", MEMBER_STATES)
@@ -100,6 +102,18 @@ def move_coordinator(app: App, /, pc: str, yes: bool) -> None:
         )
     click.echo(f"{named} coordinates the fleet now, and this PC is a member.")
     output.note("Models stay on the PC where they are: get or import there what shall be served.")
+
+
+def _require_coordinator(app: App) -> None:
+    """Before anybody thinks of a passphrase."""
+    with agent_client(app.home) as client:
+        found = local_status(client)
+    if not found.fleet_id:
+        raise NotAMember("This PC belongs to no fleet.")
+    if found.role != "coordinator":
+        raise UserError(
+            "This PC is not the coordinator of its fleet.", remedy="Do this on the coordinator."
+        )
 
 
 def _ask_twice() -> str:

@@ -70,8 +70,6 @@ class Chain:
         self.running = 0
         self.retiring = False
         """It ends what it does and gets nothing new."""
-        self.blocks = 0
-        self.block_size = 0
         self._hub = hub
         self._owner = owner
         self._stages: list[Stage] = []
@@ -335,8 +333,8 @@ class Chain:
         stages, count = self._stages, len(self._stages)
         loaded = [s.loaded for s in stages if s.loaded is not None]
         # Stages may cut their caches differently; a chain holds what its smallest cache holds.
-        self.block_size = size = max(said.block_size for said in loaded)
-        self.blocks = blocks = min(said.blocks * said.block_size for said in loaded) // size
+        size = max(said.block_size for said in loaded)
+        blocks = min(said.blocks * said.block_size for said in loaded) // size
         spill = min(said.spill_blocks * said.block_size for said in loaded) // size
         self.context_length = min(said.max_context for said in loaded)
         for i, stage in enumerate(stages):
@@ -410,15 +408,25 @@ class Chain:
             self._wake.clear()
             if self._fault is not None:
                 raise self._fault
-            members = {n.device_id: n for n in self._hub.candidates()}
-            for stage in self._stages:
-                if stage.candidate.device_id not in members:
-                    stage.fail("it stopped contributing")
-                    raise ChainBroken(f"{stage.candidate.name} stopped contributing.")
+            gone = self._fail_those_who_stopped()
+            if gone:
+                raise ChainBroken(f"{' and '.join(gone)} stopped contributing.")
             if self._offer:
                 offer, self._offer = self._offer, ()
                 return offer
             await self._sleep(2.0)
+
+    def _fail_those_who_stopped(self) -> list[str]:
+        """Stages on PCs that contribute no more; the names of those PCs."""
+        members = {n.device_id for n in self._hub.candidates()}
+        gone = [
+            s
+            for s in self._stages
+            if s.candidate.device_id not in members and s.status.phase != "failed"
+        ]
+        for stage in gone:
+            stage.fail("it stopped contributing")
+        return [s.candidate.name for s in gone]
 
     async def _sleep(self, seconds: float) -> None:
         try:
@@ -437,10 +445,7 @@ class Chain:
         """What failed goes; what is sound is kept for the next division."""
         coming = [s for s in self._coming if s not in self._stages]
         self._coming = []
-        members = {n.device_id for n in self._hub.candidates()}
-        for stage in self._stages:
-            if stage.candidate.device_id not in members and stage.status.phase != "failed":
-                stage.fail("it stopped contributing")
+        self._fail_those_who_stopped()
         for stage in self._stages:
             if stage.only_unlinked and stage.loaded is not None:
                 stage.status = stage.loaded  # it may well link with other neighbours

@@ -94,6 +94,7 @@ class Router:
                     context_length=max((c.context_length for c in chains), default=0),
                     ready=bool(server.live),
                     devices=tuple(dict.fromkeys(d for c in chains for d in c.devices)),
+                    reason="" if server.live else server.reason,
                 )
             )
         return tuple(found)

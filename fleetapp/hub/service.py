@@ -21,6 +21,8 @@ class ServedModel(msgspec.Struct, frozen=True):
     ready: bool
     devices: tuple[str, ...] = ()
     """Names of the nodes of its chain, in stage order."""
+    reason: str = ""
+    """Why it is not ready; empty if it is."""
 
 
 class Health(msgspec.Struct, frozen=True):

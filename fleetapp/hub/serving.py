@@ -31,6 +31,7 @@ PEAK_HALF_LIFE = 600.0
 """For so long a crowd is remembered (s)."""
 LOOK_SHARE = 20.0
 """And at least so many times as long as looking took."""
+CHOOSING = "Choosing who serves which layers."
 RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
 
@@ -140,6 +141,15 @@ class ModelServer:
             except TimeoutError:
                 return bool(self.live)
         return True
+
+    async def wait_decided(self, deadline: float) -> None:
+        """Wait at most ``deadline`` seconds for the first plan, or for why there is none."""
+        first = self._chains[0]
+        before, end = first.reason, time.monotonic() + deadline
+        while first.state == "planning" and time.monotonic() < end:
+            if first.reason not in (before, CHOOSING):
+                return
+            await asyncio.sleep(0.05)
 
     def views(self) -> tuple[ChainView, ...]:
         """Of every chain; standbys and those who wait are told with the first."""
@@ -328,7 +338,7 @@ class ModelServer:
             wanted = max(1, self.wanted.stages)
             raise NoCapacity(f"{there} of {wanted} PCs are ready.")
         for chain in self._unserved():
-            chain.show("planning", "Choosing who serves which layers.")
+            chain.show("planning", CHOOSING)
         planned, drafting, candidates = await self._hub.plan(
             self.wanted, self._users(), self._left_out()
         )
@@ -351,7 +361,8 @@ class ModelServer:
         # PCs that come and go all the time must not keep the planner busy.
         ended = time.monotonic()
         pause = self._look_again
-        if not self._makeshift():
+        makeshift = self._makeshift()
+        if not makeshift:
             pause = max(pause, LOOK_SHARE * (ended - now))
         self._next_look = ended + pause
         layout = layout_of(planned.plan, candidates)
@@ -364,7 +375,7 @@ class ModelServer:
             return
         if self._unserved() or (self.running and not leaving and not all(kept)):
             return
-        if leaving or self._makeshift() or self._worth(planned, 0 if all(kept) else self.running):
+        if leaving or makeshift or self._worth(planned, 0 if all(kept) else self.running):
             self._drafting, self._plan_now = drafting, planned.plan
             self._apply(layout)
 

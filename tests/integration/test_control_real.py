@@ -447,6 +447,27 @@ def test_a_fleet_that_cannot_listen_is_not_created(
         assert agent.create()
 
 
+def test_a_coordinator_whose_port_is_taken_says_so_and_comes_up_when_it_is_free(
+    tmp_path: Path,
+) -> None:
+    with AgentProcess(tmp_path / "state") as agent:
+        agent.create()
+        fleet = agent.get("status")["fleet_id"]
+        agent.stop()
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = str(other.getsockname()[1])
+            agent.env["FLEETAPP_CONTROL_PORT"] = port
+            agent.start()
+            said = agent.get("status")
+            assert said["state"] == "attention"
+            assert port in said["reason"]
+            assert "control_port" in said["reason"]
+            with pytest.raises(PortTaken):
+                agent.post("fleet/leave")
+        agent.until(lambda a: a.get("status")["state"] == "ready")
+        assert agent.get("status")["fleet_id"] == fleet
+
+
 def test_an_agent_that_cannot_listen_ends_with_the_settings_name(
     tmp_path: Path, taken: str
 ) -> None:

@@ -113,12 +113,12 @@ def test_an_error_in_the_middle_keeps_what_came(run: Run, service: FakeService) 
 
 def test_models_that_are_not_ready_are_not_chosen(run: Run, service: FakeService) -> None:
     ready = service.models[0]
-    service.models = (ServedModel("big", 1, 64, ready=False), ready)
+    service.models = (ServedModel("big", 1, 64, ready=False, reason="2 of 9 PCs are ready."), ready)
     assert json.loads(run("ask", "--json", "x")[1])["model"] == "tiny"
     service.models = service.models[:1]
     code, _, err = run("ask", "x")
     assert code == 8
-    assert "big is being prepared" in err
+    assert "big cannot answer yet. 2 of 9 PCs are ready." in err
     service.models = ()
     code, _, err = run("ask", "x")
     assert code == 2

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 
 from tests.support.cli import Run
@@ -27,7 +28,7 @@ def test_the_file_is_written_once_and_for_its_owner(
     file = tmp_path / "recovery 測試.txt"
     code, out, err = run("fleet", "recovery", "export", str(file), "--passphrase-file", str(secret))
     assert (code, err) == (0, "")
-    assert agent.asked == [("export", SECRET)]
+    assert agent.asked == [("status",), ("export", SECRET)]
     assert file.read_text("ascii").startswith("fleetapp recovery file")
     if sys.platform != "win32":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -37,6 +38,18 @@ def test_the_file_is_written_once_and_for_its_owner(
     code, _, err = run("fleet", "recovery", "export", str(file), "--passphrase-file", str(secret))
     assert (code, "exists already" in err, agent.asked) == (2, True, [])
     assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("what", [("recovery", "export", "new file"), ("move-coordinator", "dev2")])
+def test_a_plain_member_is_told_before_anything_is_asked(
+    run: Run, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: pytest.fail("asked"))
+    agent.state = msgspec.structs.replace(agent.state, role="member")
+    code, _, err = run("fleet", *what)
+    assert code != 0
+    assert "not the coordinator" in err
+    assert agent.asked == [("status",)]
 
 
 def test_a_passphrase_is_asked_for_twice_and_hidden(
