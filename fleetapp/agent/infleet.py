@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fleetapp import __version__
 from fleetapp.agent.headlink import HeadLink
+from fleetapp.agent.held import RunnerSetup
 from fleetapp.agent.hublink import HubLink
 from fleetapp.agent.joining import Address, ask_for_leaf, bracket, proof_of_key
 from fleetapp.agent.limiter import Limiter
@@ -19,7 +20,7 @@ from fleetapp.agent.pc import CODES, KEYS, PC, PLACE, SEEN, STATE, Bound, open_l
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
-from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
+from fleetapp.agent.stages import Outgoing, StageHost
 from fleetapp.agent.successor import SuccessorWatch
 from fleetapp.agent.thispc import hardware_of, hosts_of, listen_host, runner_setup
 from fleetapp.agent.whereabouts import Whereabouts

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from fleetapp.agent.stages import LinkedStage
+from fleetapp.agent.held import LinkedStage
 from fleetapp.agent.swarm import ChunkSource
 from fleetapp.engine import pipe
 from fleetapp.errors import FleetError

@@ -7,13 +7,19 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
-from fleetapp.agent.downloads import Report, fetch_shard
+from fleetapp.agent.fetching import ShardFetcher
+from fleetapp.agent.held import (
+    HeldStage,
+    LinkedStage,
+    RunnerSetup,
+    failure,
+    reject,
+    resolve,
+)
 from fleetapp.agent.limiter import UNLIMITED, Limiter
 from fleetapp.agent.peers import Peers
 from fleetapp.agent.supervisor import RunnerEvent, RunnerProcess
@@ -28,9 +34,9 @@ from fleetapp.fleet.control import (
     Neighbour,
     StageStatus,
 )
-from fleetapp.models.manifest import StageManifest, decode_stage, digest
-from fleetapp.models.store import Assembly, ShardStore
-from fleetapp.types import AssignmentView, DeviceId, Phase, Precision
+from fleetapp.models.manifest import decode_stage
+from fleetapp.models.store import ShardStore
+from fleetapp.types import AssignmentView, Phase
 
 log = logging.getLogger("fleetapp.agent.stages")
 
@@ -41,59 +47,6 @@ REPORT_INTERVAL = 0.1
 """Shortest time between two progress reports of one phase (s)."""
 
 Outgoing = StageStatus | FaultReport
-
-
-@dataclass(frozen=True)
-class RunnerSetup:
-    """What every runner of this PC gets, whatever its shard."""
-
-    device: str
-    threads: int
-    kv_bytes: int
-    cache_dir: Path | None
-    listen_host: str
-    listen_port: int
-    cert_path: Path
-    key_path: Path
-    authority_path: Path
-    fleet: str
-    device_id: DeviceId
-    name: str
-    spill_bytes: int = 0
-    """Of idle conversations outside the cache, in memory; ``spill_disk_bytes`` on disk."""
-    spill_disk_bytes: int = 0
-    max_context: int = 0
-    """Tokens a request may have on this PC; 0: what the model and the hub allow."""
-
-
-@dataclass(frozen=True)
-class LinkedStage:
-    """A shard whose runner is in a ring."""
-
-    runner: RunnerProcess
-    manifest: StageManifest
-    precision: Precision
-    device: str
-    runtime: str
-
-
-@dataclass
-class _Stage:
-    assign: Assign
-    manifest: StageManifest
-    status: StageStatus
-    task: asyncio.Task[None] | None = None
-    runner: RunnerProcess | None = None
-    loaded: asyncio.Future[pipe.Loaded] | None = None
-    ready: StageStatus | None = None
-    """What was reported when it had loaded."""
-    link: asyncio.Future[int] | None = None
-    neighbours: tuple[Neighbour, ...] = ()
-    epoch: int = 0
-    port: int = 0
-    """Of those that were laid down; 0 if none was."""
-    sent_bytes: int = 0
-    last_report: float = field(default=0.0)
 
 
 def _peer(neighbour: Neighbour | None) -> pipe.PeerAddress | None:
@@ -138,46 +91,24 @@ class StageHost:
         peers: Peers | None = None,
         limiter: Limiter = UNLIMITED,
     ) -> None:
-        self._store = store
-        self._source = source
         self._setup = setup
-        self._made_here = made_here
         self._verify = verify
         self._trusted = trusted
         self._report = report
         self._changed = changed
         self._runner = runner
-        self._peers = peers
-        self._limiter = limiter
-        self._held: dict[str, _Stage] = {}
+        self._fetcher = ShardFetcher(store, source, made_here, peers, limiter)
+        self._held: dict[str, HeldStage] = {}
 
     def runner(self, assignment: str) -> RunnerProcess | None:
         """The running process of an assignment, if it is loaded."""
         held = self._held.get(assignment)
-        if held is None or held.runner is None or held.runner.exited.is_set():
-            return None
-        return held.runner
+        return held.alive if held is not None else None
 
     def held(self) -> tuple[Held, ...]:
         """What is loaded, for a hub that may use it as it is."""
         return tuple(
-            Held(
-                assignment=name,
-                model=h.assign.model,
-                stage=h.assign.stage,
-                stages=h.assign.stages,
-                layers=h.assign.layers,
-                weight_bytes=h.manifest.size,
-                device=h.assign.device,
-                head=h.assign.head,
-                precision=h.assign.precision,
-                manifest=digest(h.assign.manifest.payload),
-                lookup=h.assign.lookup,
-                draft=digest(h.assign.draft.payload) if h.assign.draft is not None else "",
-                status=h.ready,
-            )
-            for name, h in self._held.items()
-            if h.ready is not None and h.runner is not None and not h.runner.exited.is_set()
+            h.told() for h in self._held.values() if h.ready is not None and h.alive is not None
         )
 
     def phases(self) -> dict[str, Phase]:
@@ -187,21 +118,8 @@ class StageHost:
     def linked(self) -> tuple[LinkedStage, ...]:
         """What is in use now, for measuring it."""
         device = self._setup().device
-        return tuple(
-            LinkedStage(
-                h.runner,
-                h.manifest,
-                h.assign.precision,
-                h.assign.device or device,
-                h.loaded.result().runtime,
-            )
-            for h in self._held.values()
-            if h.status.phase == "linked"
-            and h.runner is not None
-            and h.loaded is not None
-            and h.loaded.done()
-            and not h.loaded.exception()
-        )
+        linked = (h.linked(device) for h in self._held.values())
+        return tuple(stage for stage in linked if stage is not None)
 
     def sent_bytes(self) -> dict[str, int]:
         """Application bytes each runner sent to its next hop."""
@@ -209,23 +127,8 @@ class StageHost:
 
     def views(self) -> tuple[AssignmentView, ...]:
         """For tray and status."""
-        device, name = self._setup().device_id, self._setup().name
-        return tuple(
-            AssignmentView(
-                device_id=device,
-                node=name,
-                model=h.assign.model,
-                stage=h.assign.stage,
-                stages=h.assign.stages,
-                layers=h.assign.layers,
-                phase=h.status.phase,
-                done=h.status.done,
-                total=h.status.total,
-                from_cache=h.status.from_cache,
-                message=h.status.message,
-            )
-            for h in self._held.values()
-        )
+        setup = self._setup()
+        return tuple(h.view(setup.device_id, setup.name) for h in self._held.values())
 
     async def assign(self, assign: Assign) -> None:
         """Begin to hold a shard; returns at once, progress is reported."""
@@ -242,7 +145,7 @@ class StageHost:
             error = BadSignature(f"The shard's manifest cannot be read: {exc}")
             await self._report(failure(status, error))
             return
-        held = _Stage(assign=assign, manifest=manifest, status=status)
+        held = HeldStage(assign=assign, manifest=manifest, status=status)
         self._held[assign.assignment] = held
         held.task = asyncio.create_task(self._prepare(held))
 
@@ -290,12 +193,12 @@ class StageHost:
                 size = held.manifest.size
                 await self._set(held, "linked", size, size, epoch=link.epoch)
 
-    def _forget_ring(self, held: _Stage, epoch: int) -> None:
+    def _forget_ring(self, held: HeldStage, epoch: int) -> None:
         """Whoever still waits for the ring of another epoch waits no more, and reports nothing."""
         held.epoch, held.neighbours = epoch, ()
-        _resolve(held.link, epoch)
+        resolve(held.link, epoch)
 
-    def _refuse_strangers(self, held: _Stage) -> None:
+    def _refuse_strangers(self, held: HeldStage) -> None:
         for neighbour in held.neighbours:
             if not self._trusted(neighbour.spki):
                 raise NotAMember(
@@ -318,7 +221,7 @@ class StageHost:
         """Leave every ring at the next step boundary; the shards stay loaded."""
         await asyncio.gather(*(self._leave(h, unlink) for h in list(self._held.values())))
 
-    async def _leave(self, held: _Stage, unlink: pipe.Unlink) -> None:
+    async def _leave(self, held: HeldStage, unlink: pipe.Unlink) -> None:
         self._forget_ring(held, 0)
         if held.status.phase == "linked":
             held.status = structs.replace(held.status, phase="ready", epoch=0)
@@ -371,7 +274,7 @@ class StageHost:
                 with contextlib.suppress(FleetError):
                     held.sent_bytes = (await held.runner.stats(2.0)).sent_bytes
 
-    async def _prepare(self, held: _Stage) -> None:
+    async def _prepare(self, held: HeldStage) -> None:
         try:
             draft = await self._fetch_draft(held)
             folder = await self._fetch(held)
@@ -382,59 +285,25 @@ class StageHost:
             log.exception("preparing %s failed", held.assign.assignment)
             await self._fail(held, RunnerFailed(f"Preparing the shard failed: {exc}"))
 
-    async def _fetch(self, held: _Stage) -> Path:
-        signed = held.assign.manifest
-        source = self._made_here(digest(signed.payload))
-        if source is not None:
-            size = held.manifest.size
-            await self._set(held, "downloading", size, size, from_cache=size)
-            return await asyncio.to_thread(
-                self._store.adopt, source, signed.payload, signed.signature, signed.signer
-            )
-        assembly = await asyncio.to_thread(
-            self._store.assembly, signed.payload, signed.signature, signed.signer
-        )
-        present: list[int] = []
+    async def _fetch(self, held: HeldStage) -> Path:
+        async def tell(done: int, total: int, before: int) -> None:
+            await self._set(held, "downloading", done, total, from_cache=before)
 
-        async def progress(done: int, total: int) -> None:
-            if not present:
-                present.append(done)
-            await self._set(held, "downloading", done, total, from_cache=present[0])
+        assign = held.assign
+        return await self._fetcher.fetch(assign, assign.manifest, held.manifest.size, tell)
 
-        return await self._fetch_all(held, assembly, progress)
-
-    async def _fetch_all(self, held: _Stage, assembly: Assembly, progress: Report) -> Path:
-        if self._peers is None:
-            return await fetch_shard(assembly, self._source, progress, limiter=self._limiter)
-        return await fetch_shard(
-            assembly,
-            self._source,
-            progress,
-            members=self._peers.givers(held.assign.sources),
-            limiter=self._limiter,
-            liar=self._peers.leave_out,
-        )
-
-    async def _fetch_draft(self, held: _Stage) -> Path | None:
+    async def _fetch_draft(self, held: HeldStage) -> Path | None:
         """The whole draft model of a head, by the same road as its shard."""
-        signed = held.assign.draft
-        if signed is None:
+        if held.assign.draft is None:
             return None
-        source = self._made_here(digest(signed.payload))
-        if source is not None:
-            return await asyncio.to_thread(
-                self._store.adopt, source, signed.payload, signed.signature, signed.signer
-            )
-        assembly = await asyncio.to_thread(
-            self._store.assembly, signed.payload, signed.signature, signed.signer
-        )
 
-        async def progress(done: int, total: int) -> None:
-            await self._set(held, "downloading", done, total, "Fetching the draft model.")
+        async def tell(done: int, total: int, _before: int) -> None:
+            if total:
+                await self._set(held, "downloading", done, total, "Fetching the draft model.")
 
-        return await self._fetch_all(held, assembly, progress)
+        return await self._fetcher.fetch(held.assign, held.assign.draft, 0, tell)
 
-    async def _load(self, held: _Stage, folder: Path, draft: Path | None) -> None:
+    async def _load(self, held: HeldStage, folder: Path, draft: Path | None) -> None:
         setup, assign = self._setup(), held.assign
         loop = asyncio.get_running_loop()
         held.loaded = loop.create_future()
@@ -486,7 +355,7 @@ class StageHost:
         )
         held.ready = held.status
 
-    def _port(self, held: _Stage, first: int) -> int:
+    def _port(self, held: HeldStage, first: int) -> int:
         """The first of the ports from the one that was laid down that no other runner has."""
         if not first:
             return 0
@@ -494,19 +363,19 @@ class StageHost:
         held.port = next(p for p in range(first, first + len(taken) + 1) if p not in taken)
         return held.port
 
-    def _on_event(self, held: _Stage, event: RunnerEvent) -> None:
+    def _on_event(self, held: HeldStage, event: RunnerEvent) -> None:
         if isinstance(event, pipe.Progress):
             if time.monotonic() - held.last_report >= REPORT_INTERVAL or event.done == 0:
                 self._spawn(self._set(held, event.phase, event.done, event.total, event.message))
         elif isinstance(event, pipe.Loaded):
-            _resolve(held.loaded, event)
+            resolve(held.loaded, event)
         elif isinstance(event, pipe.Linked):
             if event.epoch == held.epoch:
-                _resolve(held.link, event.epoch)
+                resolve(held.link, event.epoch)
         elif isinstance(event, pipe.Failed):
             error = RunnerFailed(event.message, remedy=event.remedy)
-            _reject(held.loaded, error)
-            _reject(held.link, error)
+            reject(held.loaded, error)
+            reject(held.link, error)
         elif isinstance(event, pipe.ChainFault):
             self._spawn(
                 self._report(
@@ -522,13 +391,13 @@ class StageHost:
         else:
             held.sent_bytes = event.sent_bytes
 
-    def _on_exit(self, held: _Stage, cause: RunnerFailed) -> None:
-        _reject(held.loaded, cause)
-        _reject(held.link, cause)
+    def _on_exit(self, held: HeldStage, cause: RunnerFailed) -> None:
+        reject(held.loaded, cause)
+        reject(held.link, cause)
         if held.status.phase in ("ready", "linked"):
             self._spawn(self._died(held, cause))
 
-    async def _died(self, held: _Stage, cause: RunnerFailed) -> None:
+    async def _died(self, held: HeldStage, cause: RunnerFailed) -> None:
         await self._report(
             FaultReport(
                 assignment=held.assign.assignment,
@@ -548,7 +417,7 @@ class StageHost:
 
     async def _set(
         self,
-        held: _Stage,
+        held: HeldStage,
         phase: str,
         done: int = 0,
         total: int = 0,
@@ -573,7 +442,7 @@ class StageHost:
         self._changed()
         await self._report(held.status)
 
-    async def _fail(self, held: _Stage, error: FleetError) -> None:
+    async def _fail(self, held: HeldStage, error: FleetError) -> None:
         held.status = failure(held.status, error)
         self._changed()
         await self._report(held.status)
@@ -581,29 +450,6 @@ class StageHost:
 
 _BACKGROUND: set[asyncio.Future[None]] = set()
 """Keeps fire-and-forget reports alive until they are sent."""
-
-
-def failure(status: StageStatus, error: FleetError) -> StageStatus:
-    """The report that an assignment has failed."""
-    return StageStatus(
-        assignment=status.assignment,
-        phase="failed",
-        message=error.message,
-        code=error.code,
-        remedy=error.remedy,
-        epoch=status.epoch,
-        from_cache=status.from_cache,
-    )
-
-
-def _resolve(future: asyncio.Future[Any] | None, value: object) -> None:
-    if future is not None and not future.done():
-        future.set_result(value)
-
-
-def _reject(future: asyncio.Future[Any] | None, error: FleetError) -> None:
-    if future is not None and not future.done():
-        future.set_exception(error)
 
 
 def _smaller(a: int, b: int) -> int:

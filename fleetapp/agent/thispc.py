@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fleetapp.agent.held import RunnerSetup
 from fleetapp.agent.pc import PC
-from fleetapp.agent.stages import RunnerSetup
 from fleetapp.fleet.enrolment import Credentials
 from fleetapp.types import FleetId, Hardware
 

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from fleetapp.agent.held import failure
 from fleetapp.agent.hublink import HubLink
-from fleetapp.agent.stages import StageHost, failure
+from fleetapp.agent.stages import StageHost
 from fleetapp.engine import pipe
 from fleetapp.errors import NotContributing
 from fleetapp.fleet.control import Assign, LinkStage, StageStatus

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
+from fleetapp.agent.held import LinkedStage
 from fleetapp.agent.profiling import (
     FRESH_SECONDS,
     KEPT,
@@ -18,7 +19,6 @@ from fleetapp.agent.profiling import (
     ProfileFile,
     profile_of,
 )
-from fleetapp.agent.stages import LinkedStage
 from fleetapp.agent.supervisor import RunnerProcess
 from fleetapp.engine import pipe
 from fleetapp.errors import NoHub, RunnerFailed

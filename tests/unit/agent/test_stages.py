@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fleetapp.agent.held import RunnerSetup
 from fleetapp.agent.profiling import Measuring, ProfileFile
-from fleetapp.agent.stages import Outgoing, RunnerSetup, StageHost
+from fleetapp.agent.stages import Outgoing, StageHost
 from fleetapp.agent.supervisor import RunnerProcess
 from fleetapp.engine import pipe
 from fleetapp.errors import NotFound
