@@ -102,8 +102,43 @@ def _holder(
 
 
 def _moved(deal: Deal, node: Candidate) -> Deal:
-    plan = structs.replace(deal.plan, device_id=node.device_id, name=node.name)
+    device = deal.plan.device if deal.plan.device in node.devices else node.devices[0]
+    plan = structs.replace(deal.plan, device_id=node.device_id, name=node.name, device=device)
     return replace(deal, plan=plan, candidate=node)
+
+
+def copies(
+    chains: Sequence[Sequence[Stage]], held: Collection[Stage], nodes: Sequence[Candidate]
+) -> tuple[Deal, ...]:
+    """One copy of each running stage, on PCs that have no part in any chain.
+
+    Args:
+        chains: what runs, whether or not a plan would have it so.
+        held: copies that are loaded or being loaded; those that still fit are wished for again.
+        nodes: that may be used, draining ones left out.
+    """
+    busy = {s.candidate.device_id for stages in chains for s in stages}
+    spare = [n for n in nodes if n.device_id not in busy]
+    sessions = {n.device_id: n.session for n in spare}
+    room = {n.device_id: n.memory_free for n in spare}
+    there = [s for s in held if sessions.get(s.candidate.device_id) == s.candidate.session]
+    wished: dict[tuple[LayerRange, int, int], Deal] = {}
+    for stage in (s for stages in chains for s in stages):
+        what = (stage.plan.layers, stage.index, stage.count)
+        if what in wished:
+            continue
+        kept = next((s for s in there if s.can_be(*what)), None)
+        if kept is not None:
+            wished[what] = Deal(kept.plan, kept.candidate, stage.index, stage.count)
+            continue
+        bytes_ = need(stage.plan)
+        fitting = [n for n in spare if room[n.device_id] >= bytes_]
+        if fitting:
+            best = max(fitting, key=lambda n: (room[n.device_id], n.device_id))
+            room[best.device_id] -= bytes_
+            deal = Deal(stage.plan, best, stage.index, stage.count)
+            wished[what] = _moved(deal, best)
+    return tuple(wished.values())
 
 
 def kept_division(

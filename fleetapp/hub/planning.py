@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -51,7 +52,11 @@ def layout_of(plan: ModelPlan, candidates: Iterable[Candidate]) -> Layout:
     for standby in plan.standbys:
         for chain, stage in standby.stages:
             planned = plan.chains[chain].stages
-            deal = _deal(planned[stage], by_id[standby.device_id], stage, len(planned))
+            node = by_id[standby.device_id]
+            deal = _deal(planned[stage], node, stage, len(planned))
+            if deal.plan.device not in node.devices:
+                part = msgspec.structs.replace(deal.plan, device=node.devices[0])
+                deal = replace(deal, plan=part)
             copies.append(deal)
     return Layout(chains, tuple(copies), plan.sentences)
 

@@ -13,7 +13,7 @@ from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import Layout, kept_division, match, patch, same
+from fleetapp.hub.layout import Layout, copies, kept_division, match, patch, same
 from fleetapp.hub.planner.change import refreshed, worth_changing
 from fleetapp.hub.planner.plan import FleetPlan, ModelPlan
 from fleetapp.hub.planning import Planned, layout_of
@@ -468,11 +468,21 @@ class ModelServer:
         self._hub.changed()
         self._wake.set()
 
+    def _wished_copies(self) -> tuple[Deal, ...]:
+        """The plan's, if that is what runs; else some of what runs instead."""
+        present = [c.stages for c in self._active()]
+        as_planned = len(present) == len(self._layout.chains) and all(
+            any(same(stages, deals) for deals in self._layout.chains) for stages in present
+        )
+        if as_planned:
+            return self._layout.standbys
+        return copies(present, self._pool, self._usable())
+
     async def _hold_copies(self) -> None:
         """Have standbys loaded, and let go what nobody would miss."""
         if any(not c.live for c in self._active()):
             return
-        wished = list(self._layout.standbys)
+        wished = list(self._wished_copies())
         kept: list[Stage] = []
         for stage in self._pool:
             deal = next((d for d in wished if stage.is_for(d)), None)

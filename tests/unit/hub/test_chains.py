@@ -88,6 +88,23 @@ async def test_a_standby_takes_the_place_at_once() -> None:
     await hub.server.stop("done")
 
 
+async def test_a_pc_that_comes_back_holds_copies_of_the_chain_that_went_on_without_it() -> None:
+    hub = FakeHub("hub", "a", "b", "c", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.standbys(3)
+    hub.lose("b")
+    await hub.devices("hub", "a", "c")
+    for session in (9, 10):
+        hub.come_back("b", session)
+        await hub.standbys(3)
+        assert {s.candidate.session for s in hub.server.standby_views()} == {session}
+        hub.lose("b")
+        await hub.standbys(0)
+    assert hub.chain.devices == ("hub", "a", "c"), "nothing is moved for it"
+    await hub.server.stop("done")
+
+
 async def test_losing_the_head_pc_moves_the_head_to_a_standby() -> None:
     hub = FakeHub("hub", "a", "b", stages=2)
     hub.server.start()
