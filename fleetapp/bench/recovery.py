@@ -132,6 +132,11 @@ class Range:
                 continue
         raise RunnerFailed(f"The fleet did not become whole again: {_sentence(self._chain)}")
 
+    def _now(self, before: ChainView) -> ChainView:
+        """The chain as it is; a change of PCs that had begun may have ended since ``before``."""
+        now = self._chain
+        return now if now is not None and len(now.assignments) == STAGES else before
+
     def bodies(self, phase: str) -> list[dict[str, Any]]:
         """Four different requests: two greedy, one with a seed, one with penalties."""
         texts = list(PROMPTS.values())[:STREAMS]
@@ -185,6 +190,8 @@ class Range:
         try:
             async with asyncio.timeout(CASE_SECONDS):
                 await self._until_phase(case.phase, answers)
+                chain = self._now(chain)
+                node = self._havoc.node(chain, case.place)
                 if case.phase in ("load", "replay"):
                     chain = await self._break_first(chain, case)
                     node = self._havoc.node(chain, case.place)
