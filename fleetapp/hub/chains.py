@@ -245,12 +245,16 @@ class Chain:
                 failures = 0
                 while True:
                     await self._change_over(await self._watch())
-            except FleetError as exc:
-                log.warning("chain %s: %s", self.name, exc.message)
+            except Exception as exc:
+                if isinstance(exc, FleetError):
+                    log.warning("chain %s: %s", self.name, exc.message)
+                else:  # whatever it is must not end this chain for good
+                    log.exception("chain %s", self.name)
                 self._live.clear()
+                why = exc.message if isinstance(exc, FleetError) else f"The hub failed: {exc}"
                 if self._fault is not None:
-                    self.lost = exc.message
-                self.show("broken", exc.message)
+                    self.lost = why
+                self.show("broken", why)
                 await asyncio.sleep(min(SETTLE_SECONDS * 2**failures, RETRY_MAX))
                 failures += 1
                 await self._drop_failed()

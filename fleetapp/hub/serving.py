@@ -286,6 +286,8 @@ class ModelServer:
             except FleetError as exc:
                 for chain in self._asked:
                     chain.show("planning", exc.message)
+            except Exception:  # whatever it is must not end the looking after this model for good
+                log.exception("arranging %s failed; it is tried again", self.wanted.model_id)
             try:
                 waits = time.monotonic() < self._grace_until and not self._served_once
                 async with asyncio.timeout(0.25 if waits else self._look_again):
@@ -307,8 +309,10 @@ class ModelServer:
         if self._unserved():
             await self._plan(nodes)
         elif all(c.live and not c.busy for c in self._active()):
-            await self._improve(nodes)
-            await self._hold_copies()
+            try:
+                await self._improve(nodes)
+            finally:  # also when there is nothing better, or it cannot be known
+                await self._hold_copies()
 
     def _active(self) -> list[Chain]:
         return [c for c in self._chains if not c.retiring]
