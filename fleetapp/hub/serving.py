@@ -7,6 +7,7 @@ import itertools
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fleetapp.errors import FleetError, NoCapacity, NotContributing, StageSilent
 from fleetapp.fleet.control import FaultReport, Held, StageStatus
@@ -377,11 +378,17 @@ class ModelServer:
             for chain in self._active():
                 chain.sentences = self._sentences(layout)
             return
-        if self._unserved() or (self.running and not leaving and not all(kept)):
+        if self._unserved():
             return
-        if leaving or makeshift or self._worth(planned, 0 if all(kept) else self.running):
+        waits = self.running and not leaving and not all(kept)
+        if not waits and (
+            leaving or makeshift or self._worth(planned, 0 if all(kept) else self.running)
+        ):
             self._drafting, self._plan_now = drafting, planned.plan
             self._apply(layout)
+        else:  # it stays as it is, but there may be more PCs, or fewer, than when it was planned
+            spare = copies(present, self._pool, self._usable())
+            self._layout = replace(self._layout, standbys=spare)
 
     def _makeshift(self) -> bool:
         """Some chain is not as a plan would have it, or has fewer stages than were asked for."""
@@ -496,6 +503,8 @@ class ModelServer:
         surplus = [s for s in self._pool if s not in kept]
         self._pool = kept
         await release(self._hub, surplus, "It is not needed.")
+        if surplus:
+            self._hub.changed()
         there = {n.device_id: n.session for n in self._usable()}
         for deal in wished:
             if there.get(deal.candidate.device_id) != deal.candidate.session:

@@ -151,6 +151,10 @@ class FakeHub:
         self.nodes[name] = replace(self.nodes[name], draining=True)
         self.server.nodes_changed()
 
+    def undrain(self, name: str) -> None:
+        self.nodes[name] = replace(self.nodes[name], draining=False)
+        self.server.nodes_changed()
+
     def reconnect(self, name: str, session: int) -> None:
         """Its connection breaks and stands again at once; it has kept its runners."""
         held = [

@@ -105,6 +105,22 @@ async def test_a_pc_that_comes_back_holds_copies_of_the_chain_that_went_on_witho
     await hub.server.stop("done")
 
 
+async def test_a_pc_that_is_free_again_holds_copies_although_the_chain_stays() -> None:
+    hub = FakeHub("hub", "a", "b", "c", "d", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.standbys(3)
+    hub.drain("d")
+    hub.drain("a")
+    await hub.devices("hub", "b", "c")
+    await hub.standbys(0)
+    hub.undrain("a")
+    await hub.standbys(3)
+    assert {s.candidate.name for s in hub.server.standby_views()} == {"a"}
+    assert hub.chain.devices == ("hub", "b", "c")
+    await hub.server.stop("done")
+
+
 async def test_losing_the_head_pc_moves_the_head_to_a_standby() -> None:
     hub = FakeHub("hub", "a", "b", stages=2)
     hub.server.start()
