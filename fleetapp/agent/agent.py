@@ -25,12 +25,12 @@ from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
+from fleetapp.agent.preferences import Preferences
 from fleetapp.agent.wake import WakeWatch
 from fleetapp.engine import pipe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
-    BadSetting,
     ClonedIdentity,
     FleetError,
     NoHub,
@@ -51,7 +51,7 @@ from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
-from fleetapp.settings import SettingsStore
+from fleetapp.settings import Settings, SettingsStore
 from fleetapp.types import (
     ChainView,
     FleetView,
@@ -82,8 +82,7 @@ class Agent:
     """
 
     def __init__(self, paths: Paths, platform: Platform, servers: Servers) -> None:
-        self._store = SettingsStore(paths, platform)
-        self._settings = self._store.load()
+        self.preferences = Preferences(SettingsStore(paths, platform), self._settings_changed)
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
@@ -111,6 +110,7 @@ class Agent:
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
         self._wake: asyncio.Task[None] | None = None
+        self._look_after_settings: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
         self._restarting = False
@@ -131,11 +131,12 @@ class Agent:
         await self._guest.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
+        self._look_after_settings = asyncio.create_task(self.preferences.watch())
         await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
-        for task in (self._wake, self._becoming):
+        for task in (self._wake, self._becoming, self._look_after_settings):
             if task is not None:
                 task.cancel()
         self.office.stop()
@@ -160,6 +161,7 @@ class Agent:
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start(may_be_copy=may_be_copy)
+        self.preferences.read_by_fleet(coordinator=fleet.hub is not None)
         self._fleet = fleet
         self._changed()
 
@@ -232,6 +234,10 @@ class Agent:
         self._discovery.refresh()
         if self._fleet is not None:
             self._fleet.link.woke()
+
+    @property
+    def _settings(self) -> Settings:
+        return self.preferences.now
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -516,21 +522,17 @@ class Agent:
 
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""
-        await self._set_user("contribute", on)
+        await self.preferences.change("contribute", on)
 
     async def lend(self, device: str, on: bool) -> None:
         """Lend a class of devices (CPU, GPU, NPU), or not; takes effect at once."""
-        await self._set_user(device_setting(device), on)
+        await self.preferences.change(device_setting(device), on)
 
-    async def _set_user(self, name: str, value: object) -> None:
-        self._settings = await asyncio.to_thread(self._store.set_user, name, value)
+    async def _settings_changed(self) -> None:
+        """Act on settings that are not asked for at each use."""
+        if self._fleet is not None and not self._fleet.connected:
+            self._fleet.link.kick()  # there may be another address to try
         await self._guest.settings_changed()
-        if getattr(self._settings, name) != value:
-            where = self._settings.origin(name).where or "another place"
-            raise BadSetting(
-                f"The setting {name} comes from {where}, which goes before the user's own.",
-                remedy=f"Take FLEETAPP_{name.upper()} out of it and start the agent again.",
-            )
 
     async def pause(self, length: str, finish_first: bool) -> None:
         """Pause for 30m, 1h, 4h, until tomorrow or for ever; see ``Guest.pause``."""
