@@ -373,6 +373,54 @@ class SearchView(msgspec.Struct, frozen=True):
     """Why it finds less than it should, and what to do; empty if all seems well."""
 
 
+CheckState = Literal["ok", "warn", "fail"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one check of this PC has found, and what to do about it."""
+
+    name: str
+    """For people."""
+    state: CheckState
+    detail: str
+    remedy: str = ""
+    key: str = ""
+    """For programs; stays the same."""
+
+
+class DeviceView(msgspec.Struct, frozen=True):
+    """One device of this PC as OpenVINO and its maker call it."""
+
+    id: str
+    name: str
+    kind: DeviceClass | Literal["other"]
+    memory: int = 0
+    """Bytes of its own; 0 if it does not say or shares the PC's."""
+    for_stages: bool = False
+    """Whether parts of models are computed on devices of this kind."""
+    error: str = ""
+    """Why it is there and yet cannot be used."""
+
+
+class HardwareView(msgspec.Struct, frozen=True):
+    """What this PC has to compute with (``GET /local/v1/hardware``). Bytes for memory and disk."""
+
+    cpu: str
+    cores: int
+    memory_total: int
+    memory_free: int
+    memory_for_models: int
+    """What the limits in the settings leave to the fleet now."""
+    disk_free: int
+    billion_parameters: float
+    """Of the largest model, in 4 bits, of which that memory holds all layers; rounded down."""
+    devices: tuple[DeviceView, ...] = ()
+    runtime: str = ""
+    problem: str = ""
+    """Why the devices could not be asked for."""
+    remedy: str = ""
+
+
 class JoinCodeView(msgspec.Struct, frozen=True):
     """A code as the admin's list shows it; the secret itself is shown once, at creation."""
 

@@ -17,17 +17,19 @@ import aiohttp
 import msgspec
 
 from fleetapp import __version__
+from fleetapp.agent import checks
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
+from fleetapp.agent.hardware import hardware_view
 from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import Address, join, read_reply, split_address
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
 from fleetapp.agent.preferences import Preferences
 from fleetapp.agent.wake import WakeWatch
-from fleetapp.engine import pipe
+from fleetapp.engine import pipe, probe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
@@ -54,7 +56,9 @@ from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings, SettingsStore
 from fleetapp.types import (
     ChainView,
+    Finding,
     FleetView,
+    HardwareView,
     JoinCodeView,
     LocalStatus,
     Precision,
@@ -306,6 +310,29 @@ class Agent:
             coordinators=sum(p.role == "coordinator" for p in found),
             why=why,
         )
+
+    async def hardware(self) -> HardwareView:
+        """What this PC has to compute with."""
+        return await hardware_view(self._pc, self._guest.devices)
+
+    async def checks(self, only: tuple[str, ...]) -> tuple[Finding, ...]:
+        """What ``fleetapp doctor`` says, or what the checks of these names do."""
+        status, search = await self.status(), await self.search()
+        loop = asyncio.get_running_loop()
+
+        def devices() -> probe.Probe:
+            return asyncio.run_coroutine_threadsafe(self._guest.devices.report(), loop).result(
+                probe.DEADLINE
+            )
+
+        subject = checks.Subject(
+            self._pc.paths,
+            self._settings,
+            checks.KnownAgent(status, search),
+            self._pc.platform,
+            devices,
+        )
+        return await asyncio.to_thread(lambda: tuple(checks.examine(subject, only)))
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""

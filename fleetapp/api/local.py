@@ -19,7 +19,16 @@ from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
 from fleetapp.hub.admin import Admin
 from fleetapp.hub.planner.plan import FleetPlan
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
+from fleetapp.types import (
+    ChainView,
+    Finding,
+    FleetView,
+    HardwareView,
+    JoinCodeView,
+    LocalStatus,
+    Precision,
+    SearchView,
+)
 
 COMMENT_EVERY = 15.0
 
@@ -37,6 +46,14 @@ class LocalAgent(Protocol):
 
     async def search(self) -> SearchView:
         """What the search on the local network finds, and why not more."""
+        ...
+
+    async def hardware(self) -> HardwareView:
+        """What this PC has to compute with."""
+        ...
+
+    async def checks(self, only: tuple[str, ...]) -> Sequence[Finding]:
+        """How this PC is; ``only`` the checks of these names, or all if there are none."""
         ...
 
     def events(self) -> AsyncIterator[LocalStatus]:
@@ -196,6 +213,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("GET", "search", local.search),
+        ("GET", "hardware", local.hardware),
+        ("GET", "checks", local.checks),
         ("POST", "contribute", local.contribute),
         ("POST", "lend", local.lend),
         ("POST", "pause", local.pause),
@@ -230,6 +249,13 @@ class _Local:
 
     async def search(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.search())
+
+    async def hardware(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.hardware())
+
+    async def checks(self, request: web.Request) -> web.Response:
+        only = tuple(name for name in request.query.get("only", "").split(",") if name)
+        return json_response(await self._agent.checks(only))
 
     async def contribute(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Contribute)

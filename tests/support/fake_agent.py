@@ -26,8 +26,10 @@ from fleetapp.types import (
     ContributionView,
     Decision,
     DeviceId,
+    Finding,
     FleetView,
     Hardware,
+    HardwareView,
     JoinCodeView,
     LayerRange,
     LocalStatus,
@@ -69,6 +71,9 @@ class FakeAgent:
         self.refuse: FleetError | None = None
         self.listeners = 0
         self.found = SearchView(3, 1)
+        self.hardware_found = HardwareView(
+            "A processor", 8, 16 * 2**30, 9 * 2**30, 2**33, 2**36, 11
+        )
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
         self.state = LocalStatus(
@@ -96,6 +101,14 @@ class FakeAgent:
     async def search(self) -> SearchView:
         self._note("search")
         return self.found
+
+    async def hardware(self) -> HardwareView:
+        self._note("hardware")
+        return self.hardware_found
+
+    async def checks(self, only: tuple[str, ...]) -> tuple[Finding, ...]:
+        self._note("checks", only)
+        return (Finding("Clock", "ok", "2026-11-30 08:00 UTC.", key="clock"),)
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         self._note("events")

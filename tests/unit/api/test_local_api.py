@@ -42,6 +42,9 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     [
         ("GET", "status", None, ("status",)),
         ("GET", "search", None, ("search",)),
+        ("GET", "hardware", None, ("hardware",)),
+        ("GET", "checks", None, ("checks", ())),
+        ("GET", "checks?only=clock,vpn", None, ("checks", ("clock", "vpn"))),
         ("POST", "contribute", {"on": True}, ("contribute", True)),
         ("POST", "lend", {"device": "GPU", "on": False}, ("lend", "GPU", False)),
         ("POST", "pause", {"length": "1h"}, ("pause", "1h", False)),
