@@ -362,6 +362,16 @@ class AutostartView(msgspec.Struct, frozen=True):
     """It was set up for all users of this PC, and only an administrator can change it."""
 
 
+class BundleView(msgspec.Struct, frozen=True):
+    """A support bundle that was written (``POST /local/v1/support-bundle``)."""
+
+    path: str
+    size: int
+    """Bytes."""
+    files: tuple[str, ...]
+    """What is in it."""
+
+
 class SearchView(msgspec.Struct, frozen=True):
     """What the search on the local network finds (``GET /local/v1/search``)."""
 

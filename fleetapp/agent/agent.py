@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib import metadata
+from pathlib import Path
 
 import aiohttp
 import msgspec
@@ -19,6 +20,8 @@ import msgspec
 from fleetapp import __version__
 from fleetapp.agent import checks
 from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.autostart import Autostart
+from fleetapp.agent.bundle import write_bundle
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
@@ -55,6 +58,7 @@ from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings, SettingsStore
 from fleetapp.types import (
+    BundleView,
     ChainView,
     Finding,
     FleetView,
@@ -126,6 +130,7 @@ class Agent:
             busy=self._busy,
             restart=self._restart,
         )
+        self.autostart = Autostart(platform, paths.home)
         self.finished = asyncio.Event()
         """Set when somebody asked the agent to quit."""
 
@@ -333,6 +338,21 @@ class Agent:
             devices,
         )
         return await asyncio.to_thread(lambda: tuple(checks.examine(subject, only)))
+
+    async def support_bundle(self, path: str) -> BundleView:
+        """Write what somebody who helps needs to a zip file.
+
+        Raises:
+            BadRequest, StorageError: it cannot be written there.
+        """
+        facts = {
+            "status": await self.status(),
+            "hardware": await self.hardware(),
+            "doctor": await self.checks(()),
+        }
+        return await asyncio.to_thread(
+            write_bundle, Path(path), self._pc.paths, self._pc.platform, facts
+        )
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""

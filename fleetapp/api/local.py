@@ -14,6 +14,7 @@ from fleetapp.api.auth import loopback_authorizer
 from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
 from fleetapp.api.feed import Pull
 from fleetapp.api.office import OfficeRoutes
+from fleetapp.api.preferences import PreferenceCalls, PreferenceRoutes
 from fleetapp.api.sse import ClientGone, EventStream, connected
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.errors import FleetError
@@ -33,7 +34,7 @@ from fleetapp.types import (
 COMMENT_EVERY = 15.0
 
 
-class LocalAgent(Protocol):
+class LocalAgent(PreferenceCalls, Protocol):
     """What the loopback API asks of the agent. Every method bounds its own time.
 
     All raise FleetError; NotAMember where a fleet is needed and there is none, NoHub where the
@@ -232,6 +233,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "models/stop", local.stop),
         *AdminRoutes(lambda _: agent.admin).routes(),
         *OfficeRoutes(lambda: agent.office).routes(),
+        *PreferenceRoutes(lambda: agent).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))

@@ -71,7 +71,9 @@ class DesktopEntries:
                 write_atomic(own, _text(command).encode())
             elif self._systems() is not None:
                 own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_atomic(own, f"{_GROUP}\nType=Application\nName={NAME}\nHidden=true\n".encode())
+                write_atomic(
+                    own, f"{_GROUP}\nType=Application\nName={NAME}\nHidden=true\n".encode()
+                )
             else:
                 own.unlink(missing_ok=True)
         except OSError as exc:

@@ -1,10 +1,10 @@
 r"""Autostart as Windows has it: the Run key, and the switch beside it.
 
-Task Manager and Settings > Apps > Startup leave the Run key alone and write a value of the same name
-below ``StartupApproved\Run``: twelve bytes, whose first is odd if the user has switched the entry
-off (then the moment follows as a FILETIME). An entry that is switched off there counts as off here;
-switching it on here writes what those would write, so all of them agree. The format is undocumented
-and has been the same since Windows 8.
+Task Manager and Settings > Apps > Startup leave the Run key alone and write a value of the same
+name below ``StartupApproved\Run``: twelve bytes, whose first is odd if the user has switched the
+entry off (then the moment follows as a FILETIME). An entry that is switched off there counts as off
+here; switching it on here writes what those would write, so all of them agree. The format is
+undocumented and has been the same since Windows 8.
 
 Importable everywhere: the registry is given.
 """
