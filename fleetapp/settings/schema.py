@@ -101,6 +101,8 @@ class Setting:
         if self.words.nothing:
             given = "0" if self.kind.name == "number" else "Empty"
             said.append(f"{given}: {self.words.nothing}.")
+        if self.kind.options:
+            said.append("; ".join(f"{v}: {t}" for v, t in self.kind.options.items()) + ".")
         if self.kind.example:
             said.append(f"Example: {self.kind.example}.")
         return " ".join(said)
