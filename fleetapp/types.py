@@ -265,6 +265,10 @@ class ContributionView(msgspec.Struct, frozen=True):
     """Device class -> whether the user lends it."""
     may_pause: bool = True
     """False where a policy forbids pauses."""
+    contribute_by: str = ""
+    """Which policy has laid down whether this PC contributes; empty: its user says."""
+    pause_by: str = ""
+    """Which policy has laid down whether it may pause."""
 
 
 class LocalStatus(msgspec.Struct, frozen=True):
@@ -287,6 +291,8 @@ class LocalStatus(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     """What somebody should look at although everything works still; a sentence or two each."""
     contribution: ContributionView = ContributionView()
+    joining: Literal["", "looking", "approval"] = ""
+    """What an attempt to join a fleet is waiting for; empty if there is none."""
 
 
 class SearchView(msgspec.Struct, frozen=True):
@@ -338,6 +344,8 @@ class HardwareView(msgspec.Struct, frozen=True):
     memory_free: int
     memory_for_models: int
     """What the limits in the settings leave to the fleet now."""
+    memory_held: int
+    """What the agent and its runners take, as last seen."""
     disk_free: int
     billion_parameters: float
     """Of the largest model, in 4 bits, of which that memory holds all layers; rounded down."""

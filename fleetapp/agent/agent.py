@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib import metadata
+from typing import Literal
 
 import aiohttp
 import msgspec
@@ -24,7 +25,7 @@ from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.hardware import hardware_view
 from fleetapp.agent.infleet import InFleet
-from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.joining import APPROVAL, Address, Joined, join, read_reply, split_address
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
 from fleetapp.agent.wake import WakeWatch
@@ -33,6 +34,7 @@ from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
     BadSetting,
+    Cancelled,
     ClonedIdentity,
     FleetError,
     NoHub,
@@ -119,6 +121,8 @@ class Agent:
         self._fresh: Identity | None = None
         self._restarting = False
         self._waiting_for = ""
+        self._joining: asyncio.Task[Joined] | None = None
+        self._called_off: asyncio.Task[Joined] | None = None
         self._listeners: set[asyncio.Event] = set()
         self.office = Office(
             pc=lambda: self._pc,
@@ -267,7 +271,13 @@ class Agent:
             assignments=fleet.stages.views() if fleet else (),
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
             contribution=self._guest.view(),
+            joining=self._joining_for(),
         )
+
+    def _joining_for(self) -> Literal["", "looking", "approval"]:
+        if self._joining is None:
+            return ""
+        return "approval" if self._waiting_for.startswith(APPROVAL) else "looking"
 
     def _state(self) -> tuple[str, str]:
         fleet = self._fleet
@@ -382,17 +392,17 @@ class Agent:
         parsed = joincode.decode(code)
         async with self._busy:
             self._refuse_if_member()
+            self._joining = asyncio.create_task(self._ask_to_join(parsed, hub_address))
             try:
-                addresses = await self._find(parsed, hub_address)
-                joined = await join(
-                    self._identity, parsed, addresses, self._name(), self._wait_note, JOIN_DEADLINE
-                )
-            except TimeoutError as exc:
-                raise NoHub(
-                    "Joining took too long.", remedy="Try again, or ask the admin to approve."
-                ) from exc
+                joined = await self._joining
+            except asyncio.CancelledError as exc:
+                if self._called_off is self._joining:
+                    raise Cancelled("Joining was called off.") from exc
+                self._joining.cancel()
+                raise
             finally:
-                self._waiting_for = ""
+                self._joining = self._called_off = None
+                self._wait_note("")
             await asyncio.to_thread(
                 self._fleet_store.save,
                 joined.info,
@@ -404,6 +414,23 @@ class Agent:
             if self._fleet is not None:
                 await self._fleet.wait_connected(GREET_DEADLINE)
         return await self.status()
+
+    async def _ask_to_join(self, code: joincode.JoinCode, hub_address: str) -> Joined:
+        try:
+            addresses = await self._find(code, hub_address)
+            return await join(
+                self._identity, code, addresses, self._name(), self._wait_note, JOIN_DEADLINE
+            )
+        except TimeoutError as exc:
+            raise NoHub(
+                "Joining took too long.", remedy="Try again, or ask the admin to approve."
+            ) from exc
+
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one. An admin's list may show this PC on."""
+        if self._joining is not None:
+            self._called_off = self._joining
+            self._joining.cancel()
 
     async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
         configured = hub_address or self._settings.hub_address

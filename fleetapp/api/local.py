@@ -87,6 +87,10 @@ class LocalAgent(Protocol):
         """Join by a code; ``hub_address`` ("host:port") may be empty to look around by mDNS."""
         ...
 
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one."""
+        ...
+
     async def leave(self) -> None:
         """Leave the fleet and forget its certificate."""
         ...
@@ -222,6 +226,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "quit", local.quit),
         ("POST", "fleet/create", local.create),
         ("POST", "fleet/join", local.join),
+        ("POST", "fleet/join/stop", local.stop_joining),
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
@@ -289,6 +294,10 @@ class _Local:
     async def join(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Join)
         return json_response(await self._agent.join(asked.code, asked.hub_address))
+
+    async def stop_joining(self, _request: web.Request) -> web.Response:
+        await self._agent.stop_joining()
+        return done()
 
     async def leave(self, _request: web.Request) -> web.Response:
         await self._agent.leave()

@@ -71,9 +71,7 @@ class FakeAgent:
         self.refuse: FleetError | None = None
         self.listeners = 0
         self.found = SearchView(3, 1)
-        self.hardware_found = HardwareView(
-            "A processor", 8, 16 * 2**30, 9 * 2**30, 2**33, 2**36, 11
-        )
+        self.hardware_found = HardwareView("A processor", 8, 2**34, 2**33, 2**33, 2**30, 2**36, 11)
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
         self.state = LocalStatus(
@@ -151,6 +149,9 @@ class FakeAgent:
         if code.replace("-", "").replace(" ", "").upper() != CODE.replace("-", ""):
             raise BadJoinCode("This is not a join code.")
         return self.state
+
+    async def stop_joining(self) -> None:
+        self._note("stop_joining")
 
     async def leave(self) -> None:
         self._note("leave")

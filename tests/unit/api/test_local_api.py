@@ -54,6 +54,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("POST", "fleet/create", {"name": "Büro"}, ("create", "Büro")),
         ("POST", "fleet/join", {"code": CODE}, ("join", CODE, "")),
         ("POST", "fleet/join", {"code": CODE, "hub_address": "h:1"}, ("join", CODE, "h:1")),
+        ("POST", "fleet/join/stop", None, ("stop_joining",)),
         ("POST", "fleet/leave", None, ("leave",)),
         ("GET", "fleet", None, ("fleet",)),
         ("POST", "fleet/approve", {"device_id": "dev3"}, ("approve", "dev3")),
