@@ -59,6 +59,15 @@ ContributionReason = Literal[
 ]
 """Why a PC works for the fleet or not; exactly one holds. docs/contribution.md has the table."""
 
+SettingKind = Literal[
+    "switch", "number", "choice", "text", "folder", "host_port", "addresses", "devices", "programs",
+    "days", "hours",
+]  # fmt: skip
+"""What sort of value a setting has, and so which control asks for it."""
+SettingSource = Literal["default", "user", "environment", "user policy", "machine policy"]
+SettingApplies = Literal["now", "next load", "restart"]
+"""When a change acts: at once, when a shard is loaded next, or when the agent starts next."""
+
 PROTOCOL_VERSION = 1
 """Of control and data connections alike; two sides with different numbers refuse each other."""
 
@@ -301,6 +310,80 @@ class LocalStatus(msgspec.Struct, frozen=True):
     contribution: ContributionView = ContributionView()
     joining: Literal["", "looking", "approval"] = ""
     """What an attempt to join a fleet is waiting for; empty if there is none."""
+
+
+class OptionView(msgspec.Struct, frozen=True):
+    """One value that a choice can have, and what it is called."""
+
+    value: str
+    label: str
+
+
+class SettingView(msgspec.Struct, frozen=True):
+    """One setting as a window shows it (``GET /local/v1/settings``), in the language asked for."""
+
+    name: str
+    section: str
+    """Name of a SectionView."""
+    kind: SettingKind
+    label: str
+    help: str
+    value: bool | int | str
+    default: bool | int | str
+    nothing: str = ""
+    """What 0 or an empty text stands for, in words; empty if that is nothing special."""
+    example: str = ""
+    """How a value is written, where that is not plain."""
+    minimum: int = 0
+    maximum: int = 0
+    unit: str = ""
+    """Of a number, as it is written behind it."""
+    options: tuple[OptionView, ...] = ()
+    """Of a choice."""
+    source: SettingSource = "default"
+    where: str = ""
+    """The file, key or variable that the value comes from."""
+    locked: bool = False
+    """An administrator has laid it down."""
+    policy_only: bool = False
+    """Of no use to people; only an administrator has a reason to lay it down."""
+    applies: SettingApplies = "now"
+    pending: bool = False
+    """The running agent goes by another value until its next start."""
+
+
+class SectionView(msgspec.Struct, frozen=True):
+    """A place of settings."""
+
+    name: str
+    title: str
+
+
+class SettingsView(msgspec.Struct, frozen=True):
+    """Every setting of this PC, in the order in which they are shown."""
+
+    sections: tuple[SectionView, ...]
+    settings: tuple[SettingView, ...]
+
+
+class AutostartView(msgspec.Struct, frozen=True):
+    """Whether the desktop app starts with the user's session (``GET /local/v1/autostart``)."""
+
+    on: bool
+    where: str
+    """The file or key that says so."""
+    locked: bool = False
+    """It was set up for all users of this PC, and only an administrator can change it."""
+
+
+class BundleView(msgspec.Struct, frozen=True):
+    """A support bundle that was written (``POST /local/v1/support-bundle``)."""
+
+    path: str
+    size: int
+    """Bytes."""
+    files: tuple[str, ...]
+    """What is in it."""
 
 
 class SearchView(msgspec.Struct, frozen=True):

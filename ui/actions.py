@@ -85,10 +85,12 @@ class Actions(QObject):
         self.pause.setVisible(consents and not contribution.paused)
         self.pause.setEnabled(may)
         self.pause_menu.setTitle(
-            _managed(self.tr("&Pause"), "" if may else contribution.pause_by or words.your_settings())
+            _managed(
+                self.tr("&Pause"), "" if may else contribution.pause_by or words.your_settings()
+            )
         )
         self.resume.setVisible(member and contribution.paused)
-        self.finish.setVisible(consents and not contribution.paused and may and view.at_work)
+        self.finish.setVisible(consents and not contribution.paused and may)
 
     def _pauses(self) -> dict[str, QAction]:
         choices = {

@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
 import aiohttp
@@ -20,7 +21,9 @@ import msgspec
 from fleetapp import __version__
 from fleetapp.agent import checks
 from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.autostart import Autostart
 from fleetapp.agent.bell import Bell
+from fleetapp.agent.bundle import write_bundle
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
@@ -30,12 +33,12 @@ from fleetapp.agent.joining import APPROVAL, Address, Joined, join, read_reply, 
 from fleetapp.agent.librarian import Librarian
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
+from fleetapp.agent.preferences import Preferences
 from fleetapp.agent.wake import WakeWatch
 from fleetapp.engine import pipe, probe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
-    BadSetting,
     Cancelled,
     ClonedIdentity,
     FleetError,
@@ -57,8 +60,9 @@ from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
-from fleetapp.settings import SettingsStore
+from fleetapp.settings import Settings, SettingsStore
 from fleetapp.types import (
+    BundleView,
     ChainView,
     Finding,
     FleetView,
@@ -92,8 +96,7 @@ class Agent:
     """
 
     def __init__(self, paths: Paths, platform: Platform, servers: Servers) -> None:
-        self._store = SettingsStore(paths, platform)
-        self._settings = self._store.load()
+        self.preferences = Preferences(SettingsStore(paths, platform), self._settings_changed)
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
@@ -121,6 +124,7 @@ class Agent:
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
         self._wake: asyncio.Task[None] | None = None
+        self._look_after_settings: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
         self._restarting = False
@@ -141,6 +145,7 @@ class Agent:
             busy=self._busy,
             restart=self._restart,
         )
+        self.autostart = Autostart(platform, paths.home)
 
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
@@ -149,11 +154,12 @@ class Agent:
         await self.models.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
+        self._look_after_settings = asyncio.create_task(self.preferences.watch())
         await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
-        for task in (self._wake, self._becoming):
+        for task in (self._wake, self._becoming, self._look_after_settings):
             if task is not None:
                 task.cancel()
         self.office.stop()
@@ -179,6 +185,7 @@ class Agent:
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start(may_be_copy=may_be_copy)
+        self.preferences.read_by_fleet(coordinator=fleet.hub is not None)
         self._fleet = fleet
         self._changed()
 
@@ -251,6 +258,10 @@ class Agent:
         self._discovery.refresh()
         if self._fleet is not None:
             self._fleet.link.woke()
+
+    @property
+    def _settings(self) -> Settings:
+        return self.preferences.now
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -348,6 +359,21 @@ class Agent:
             devices,
         )
         return await asyncio.to_thread(lambda: tuple(checks.examine(subject, only)))
+
+    async def support_bundle(self, path: str) -> BundleView:
+        """Write what somebody who helps needs to a zip file.
+
+        Raises:
+            BadRequest, StorageError: it cannot be written there.
+        """
+        facts = {
+            "status": await self.status(),
+            "hardware": await self.hardware(),
+            "doctor": await self.checks(()),
+        }
+        return await asyncio.to_thread(
+            write_bundle, Path(path), self._pc.paths, self._pc.platform, facts
+        )
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""
@@ -582,21 +608,17 @@ class Agent:
 
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""
-        await self._set_user("contribute", on)
+        await self.preferences.change("contribute", on)
 
     async def lend(self, device: str, on: bool) -> None:
         """Lend a class of devices (CPU, GPU, NPU), or not; takes effect at once."""
-        await self._set_user(device_setting(device), on)
+        await self.preferences.change(device_setting(device), on)
 
-    async def _set_user(self, name: str, value: object) -> None:
-        self._settings = await asyncio.to_thread(self._store.set_user, name, value)
+    async def _settings_changed(self) -> None:
+        """Act on settings that are not asked for at each use."""
+        if self._fleet is not None and not self._fleet.connected:
+            self._fleet.link.kick()  # there may be another address to try
         await self._guest.settings_changed()
-        if getattr(self._settings, name) != value:
-            where = self._settings.origin(name).where or "another place"
-            raise BadSetting(
-                f"The setting {name} comes from {where}, which goes before the user's own.",
-                remedy=f"Take FLEETAPP_{name.upper()} out of it and start the agent again.",
-            )
 
     async def pause(self, length: str, finish_first: bool) -> None:
         """Pause for 30m, 1h, 4h, until tomorrow or for ever; see ``Guest.pause``."""

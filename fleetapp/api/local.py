@@ -15,6 +15,7 @@ from fleetapp.api.auth import loopback_authorizer
 from fleetapp.api.errors import json_response, use_error_middleware
 from fleetapp.api.models import ModelRoutes
 from fleetapp.api.office import OfficeRoutes
+from fleetapp.api.preferences import PreferenceCalls, PreferenceRoutes
 from fleetapp.api.views import stream_views
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.hub.admin import Admin
@@ -31,7 +32,7 @@ from fleetapp.types import (
 )
 
 
-class LocalAgent(Protocol):
+class LocalAgent(PreferenceCalls, Protocol):
     """What the loopback API asks of the agent. Every method bounds its own time.
 
     All raise FleetError; NotAMember where a fleet is needed and there is none, NoHub where the
@@ -241,6 +242,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         *AdminRoutes(lambda _: agent.admin).routes(),
         *OfficeRoutes(lambda: agent.office).routes(),
         *ModelRoutes(lambda: agent.models).routes(),
+        *PreferenceRoutes(lambda: agent).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))

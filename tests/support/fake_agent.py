@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from fleetapp.agent.preferences import READ_ONCE
 from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
 from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotAModel, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Model, Node, Wish
 from fleetapp.hub.planner.plan import FleetPlan
+from fleetapp.settings import Settings
+from fleetapp.settings.store import known
+from fleetapp.settings.view import setting_view, settings_view
 from fleetapp.types import (
     AssignmentView,
     AuditCheck,
     AuditEntry,
+    AutostartView,
+    BundleView,
     ChainView,
     ContributionView,
     Decision,
@@ -38,6 +45,8 @@ from fleetapp.types import (
     NodeView,
     Precision,
     SearchView,
+    SettingsView,
+    SettingView,
 )
 from fleetapp.wire.frames import StageTiming
 from tests.support.fake_models import model_job, recorded
@@ -66,6 +75,42 @@ def fleet_view() -> FleetView:
     )  # fmt: skip
 
 
+class FakePreferences:
+    """Keeps nothing but what it was told last."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self.settings = Settings()
+
+    async def view(self, language: str) -> SettingsView:
+        self._note("settings", language)
+        return settings_view(self.settings, (), language)
+
+    async def change(self, name: str, value: bool | int | str, language: str = "en") -> SettingView:
+        self._note("set", name, value, language)
+        self.settings = replace(self.settings, **{name: known(name).accept(value)})
+        return setting_view(self.settings, name, READ_ONCE, language)
+
+    async def reset(self, name: str, language: str = "en") -> SettingView:
+        self._note("reset", name, language)
+        return setting_view(Settings(), name, (), language)
+
+
+class FakeAutostart:
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self.on = False
+
+    async def view(self) -> AutostartView:
+        self._note("autostart")
+        return AutostartView(self.on, "somewhere")
+
+    async def set(self, on: bool) -> AutostartView:
+        self._note("set_autostart", on)
+        self.on = on
+        return AutostartView(on, "somewhere")
+
+
 class FakeAgent:
     """Implements ``fleetapp.api.local.LocalAgent``."""
 
@@ -89,6 +134,8 @@ class FakeAgent:
             role="coordinator",
         )
         self._keys: dict[str, ApiKeyView] = {}
+        self._preferences = FakePreferences(self._note)
+        self._autostart = FakeAutostart(self._note)
 
     def _note(self, *what: Any) -> None:
         self.asked.append(what)
@@ -186,6 +233,18 @@ class FakeAgent:
     @property
     def office(self) -> FakeAgent:
         return self
+
+    @property
+    def preferences(self) -> FakePreferences:
+        return self._preferences
+
+    @property
+    def autostart(self) -> FakeAutostart:
+        return self._autostart
+
+    async def support_bundle(self, path: str) -> BundleView:
+        self._note("bundle", path)
+        return BundleView(path, 4711, ("README.txt",))
 
     async def export_recovery(self, passphrase: str) -> str:
         self._note("export", passphrase)
