@@ -1,7 +1,7 @@
 """Our own SVG icons at every size a panel asks for.
 
 A state is told by the outline as well as by the colour: broken ring, diamond with dots, disc with a
-tick, hexagon, ring that fills, triangle, square.
+tick, hexagon, ring that fills, two bars, triangle, shield, square.
 """
 
 from __future__ import annotations

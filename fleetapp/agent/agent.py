@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 import aiohttp
 import msgspec
@@ -21,13 +22,15 @@ from fleetapp import __version__
 from fleetapp.agent import checks
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.agent.autostart import Autostart
+from fleetapp.agent.bell import Bell
 from fleetapp.agent.bundle import write_bundle
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.hardware import hardware_view
 from fleetapp.agent.infleet import InFleet
-from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.joining import APPROVAL, Address, Joined, join, read_reply, split_address
+from fleetapp.agent.librarian import Librarian
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
 from fleetapp.agent.preferences import Preferences
@@ -36,6 +39,7 @@ from fleetapp.engine import pipe, probe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
+    Cancelled,
     ClonedIdentity,
     FleetError,
     NoHub,
@@ -76,6 +80,8 @@ FIND_HUB_DEADLINE = 15.0
 JOIN_DEADLINE = 600.0
 GREET_DEADLINE = 5.0
 """For the coordinator's greeting after joining; and before leaving, which it should hear of (s)."""
+WATCH_SECONDS = 5.0
+"""Between two looks at the status if nobody tells of a change."""
 CODE_HOURS = 72.0
 CODE_USES = 100
 
@@ -123,7 +129,16 @@ class Agent:
         self._fresh: Identity | None = None
         self._restarting = False
         self._waiting_for = ""
-        self._listeners: set[asyncio.Event] = set()
+        self._joining: asyncio.Task[Joined] | None = None
+        self._called_off: asyncio.Task[Joined] | None = None
+        self.finished = asyncio.Event()
+        """Set when somebody asked the agent to quit."""
+        self._bell = Bell()
+        self.models = Librarian(
+            pc=lambda: self._pc,
+            hub=lambda: self._fleet.hub if self._fleet is not None else None,
+            over=self.finished.is_set,
+        )
         self.office = Office(
             pc=lambda: self._pc,
             current=lambda: self._fleet,
@@ -131,13 +146,12 @@ class Agent:
             restart=self._restart,
         )
         self.autostart = Autostart(platform, paths.home)
-        self.finished = asyncio.Event()
-        """Set when somebody asked the agent to quit."""
 
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
         await self._guest.start()
+        await self.models.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
         self._look_after_settings = asyncio.create_task(self.preferences.watch())
@@ -149,6 +163,7 @@ class Agent:
             if task is not None:
                 task.cancel()
         self.office.stop()
+        await self.models.stop()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -278,7 +293,13 @@ class Agent:
             assignments=fleet.stages.views() if fleet else (),
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
             contribution=self._guest.view(),
+            joining=self._joining_for(),
         )
+
+    def _joining_for(self) -> Literal["", "looking", "approval"]:
+        if self._joining is None:
+            return ""
+        return "approval" if self._waiting_for.startswith(APPROVAL) else "looking"
 
     def _state(self) -> tuple[str, str]:
         fleet = self._fleet
@@ -356,7 +377,7 @@ class Agent:
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""
-        async for _ in self._ticks():
+        async for _ in self._bell.ticks(self.finished.is_set, WATCH_SECONDS):
             yield await self.status()
 
     async def create_fleet(self, name: str) -> JoinCodeView:
@@ -408,17 +429,17 @@ class Agent:
         parsed = joincode.decode(code)
         async with self._busy:
             self._refuse_if_member()
+            self._joining = asyncio.create_task(self._ask_to_join(parsed, hub_address))
             try:
-                addresses = await self._find(parsed, hub_address)
-                joined = await join(
-                    self._identity, parsed, addresses, self._name(), self._wait_note, JOIN_DEADLINE
-                )
-            except TimeoutError as exc:
-                raise NoHub(
-                    "Joining took too long.", remedy="Try again, or ask the admin to approve."
-                ) from exc
+                joined = await self._joining
+            except asyncio.CancelledError as exc:
+                if self._called_off is self._joining:
+                    raise Cancelled("Joining was called off.") from exc
+                self._joining.cancel()
+                raise
             finally:
-                self._waiting_for = ""
+                self._joining = self._called_off = None
+                self._wait_note("")
             await asyncio.to_thread(
                 self._fleet_store.save,
                 joined.info,
@@ -430,6 +451,23 @@ class Agent:
             if self._fleet is not None:
                 await self._fleet.wait_connected(GREET_DEADLINE)
         return await self.status()
+
+    async def _ask_to_join(self, code: joincode.JoinCode, hub_address: str) -> Joined:
+        try:
+            addresses = await self._find(code, hub_address)
+            return await join(
+                self._identity, code, addresses, self._name(), self._wait_note, JOIN_DEADLINE
+            )
+        except TimeoutError as exc:
+            raise NoHub(
+                "Joining took too long.", remedy="Try again, or ask the admin to approve."
+            ) from exc
+
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one. An admin's list may show this PC on."""
+        if self._joining is not None:
+            self._called_off = self._joining
+            self._joining.cancel()
 
     async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
         configured = hub_address or self._settings.hub_address
@@ -560,6 +598,7 @@ class Agent:
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
+        self.models.require_settled(model)
         server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
         return server.views()[0]
 
@@ -597,6 +636,7 @@ class Agent:
         """End soon; open event streams end first, so that nothing holds the process back."""
         self.finished.set()
         self._changed()
+        self.models.ring()
 
     # ------------------------------------------------------------------ helpers
 
@@ -635,19 +675,4 @@ class Agent:
         return hub
 
     def _changed(self) -> None:
-        for event in self._listeners:
-            event.set()
-
-    async def _ticks(self) -> AsyncIterator[None]:
-        event = asyncio.Event()
-        self._listeners.add(event)
-        try:
-            while not self.finished.is_set():
-                event.clear()
-                yield None
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(5.0):
-                        await event.wait()
-                await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
-        finally:
-            self._listeners.discard(event)
+        self._bell.ring()

@@ -34,6 +34,7 @@ async def hardware_view(pc: PC, devices: Devices) -> HardwareView:
         memory_total=pc.platform.memory_total(),
         memory_free=pc.platform.memory_free(),
         memory_for_models=free,
+        memory_held=pc.guest.memory_held,
         disk_free=pc.platform.disk_free(pc.paths.home),
         billion_parameters=billions(free),
         devices=found,

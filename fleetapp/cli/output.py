@@ -12,7 +12,9 @@ import click
 import msgspec
 
 from fleetapp.errors import FleetError
-from fleetapp.platform.units import size  # noqa: F401 - what prints it finds it here
+from fleetapp.platform import units
+
+size = units.size
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ import msgspec
 
 from fleetapp.agent.preferences import READ_ONCE
 from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
-from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
+from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotAModel, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Model, Node, Wish
@@ -40,6 +40,8 @@ from fleetapp.types import (
     JoinCodeView,
     LayerRange,
     LocalStatus,
+    ModelJob,
+    ModelsView,
     NodeView,
     Precision,
     SearchView,
@@ -47,6 +49,7 @@ from fleetapp.types import (
     SettingView,
 )
 from fleetapp.wire.frames import StageTiming
+from tests.support.fake_models import model_job, recorded
 
 CODE = "FLEET-ABCD-EFGH"
 
@@ -116,9 +119,7 @@ class FakeAgent:
         self.refuse: FleetError | None = None
         self.listeners = 0
         self.found = SearchView(3, 1)
-        self.hardware_found = HardwareView(
-            "A processor", 8, 16 * 2**30, 9 * 2**30, 2**33, 2**36, 11
-        )
+        self.hardware_found = HardwareView("A processor", 8, 2**34, 2**33, 2**33, 2**30, 2**36, 11)
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
         self.state = LocalStatus(
@@ -198,6 +199,9 @@ class FakeAgent:
         if code.replace("-", "").replace(" ", "").upper() != CODE.replace("-", ""):
             raise BadJoinCode("This is not a join code.")
         return self.state
+
+    async def stop_joining(self) -> None:
+        self._note("stop_joining")
 
     async def leave(self) -> None:
         self._note("leave")
@@ -302,6 +306,10 @@ class FakeAgent:
         self._note("revoke_key", key_id)
         del self._keys[key_id]
 
+    @property
+    def models(self) -> FakeModelCalls:
+        return FakeModelCalls(self._note)
+
     async def start_model(
         self, model: str, precision: Precision | None, stages: int, draft: str
     ) -> ChainView:
@@ -313,3 +321,38 @@ class FakeAgent:
 
     async def quit(self) -> None:
         self._note("quit")
+
+
+class FakeModelCalls:
+    """Implements ``fleetapp.agent.librarian.ModelCalls``."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+
+    async def view(self) -> ModelsView:
+        self._note("models")
+        return recorded()["downloading"]
+
+    async def events(self) -> AsyncIterator[ModelsView]:
+        self._note("model_events")
+        yield recorded()["downloading"]
+        raise NotAModel("It is no model.")
+
+    async def get(self, model: str, name: str, accept_licence: bool) -> ModelJob:
+        self._note("get_model", model, name, accept_licence)
+        return model_job()
+
+    async def import_path(self, path: str, name: str) -> ModelJob:
+        self._note("import", path, name)
+        return model_job(kind="import")
+
+    async def verify(self, model: str) -> ModelJob:
+        self._note("verify_model", model)
+        return model_job(kind="verify")
+
+    async def cancel(self, job: str) -> ModelJob:
+        self._note("cancel", job)
+        return model_job(state="cancelled")
+
+    async def remove(self, model: str) -> None:
+        self._note("remove_model", model)

@@ -19,7 +19,7 @@ def pc(tmp_path: Path) -> Any:
     return SimpleNamespace(
         platform=FakePlatform(),
         paths=Paths(tmp_path),
-        guest=SimpleNamespace(memory_for_fleet=lambda: 6 * GIB),
+        guest=SimpleNamespace(memory_for_fleet=lambda: 6 * GIB, memory_held=GIB),
     )
 
 
