@@ -30,10 +30,15 @@ from ui.widgets.notice import Notice
 DEADLINE = 120.0
 """Seconds: the doctor asks drivers, and each may take its time."""
 
+_open: set[DiagnosticsDialog] = set()
+
 
 def export_diagnostics(session: AgentSession, parent: QWidget | None) -> DiagnosticsDialog:
     """Open the dialog; it asks, shows progress, and deletes itself when it is closed."""
     dialog = DiagnosticsDialog(session, parent)
+    # without a parent nobody else would hold it
+    _open.add(dialog)
+    dialog.finished.connect(lambda _: _open.discard(dialog))
     dialog.open()
     return dialog
 
@@ -76,7 +81,7 @@ class DiagnosticsDialog(QDialog):
         self.buttons.addButton(self.save, QDialogButtonBox.ButtonRole.ActionRole)
         self.save.setDefault(True)
         self.save.clicked.connect(self.choose)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(*(2 * theme.GRID,) * 4)
         column.setSpacing(2 * theme.GRID)
         column.addWidget(theme.heading(QLabel(self.tr("Export diagnostics")), 1.2))
@@ -91,6 +96,7 @@ class DiagnosticsDialog(QDialog):
             widget.hide()
         column.addStretch(1)
         column.addWidget(self.buttons)
+        self._fit()
 
     def choose(self) -> None:
         """Ask for a file name."""
@@ -158,7 +164,12 @@ class DiagnosticsDialog(QDialog):
 
     def _fit(self) -> None:
         """As high as its words need, once the layout has taken in what was shown and hidden."""
-        QTimer.singleShot(0, self, self.adjustSize)
+        QTimer.singleShot(0, self, self._fit_now)
+
+    def _fit_now(self) -> None:
+        self._column.activate()
+        # adjustSize would stop at two thirds of a small screen, in the middle of a sentence
+        self.resize(self.width(), self._column.totalHeightForWidth(self.width()))
 
 
 def suggested_file() -> str:

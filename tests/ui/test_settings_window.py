@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from fleetapp.errors import DiskFull
 from fleetapp.platform.fake import FakePlatform
 from tests.support.fake_local_api import joined_status
 from tests.support.fake_settings_api import FakeSettingsApi
-from ui.diagnostics import export_diagnostics, suggested_file
+from ui.diagnostics import DiagnosticsDialog, export_diagnostics, suggested_file
 from ui.session import AgentSession
 from ui.settings.controls import (
     ChoiceControl,
@@ -327,6 +327,25 @@ def test_diagnostics_are_written_where_the_person_says(
     assert dialog.written.field.text() == str(target)
     assert api.bodies("/local/v1/support-bundle") == [{"path": str(target)}]
     assert "1.2 MB" in dialog.progress.text()
+    dialog.reject()
+
+
+def test_the_dialog_needs_no_window_and_shows_all_its_words(
+    qtbot: QtBot, session: AgentSession, tmp_path: Path
+) -> None:
+    export_diagnostics(session, None)
+    dialog = next(w for w in QApplication.topLevelWidgets() if isinstance(w, DiagnosticsDialog))
+
+    def whole() -> bool:
+        labels = [label for label in dialog.findChildren(QLabel) if label.isVisible()]
+        return bool(labels) and all(
+            label.height() >= label.heightForWidth(label.width()) for label in labels
+        )
+
+    qtbot.waitUntil(whole)
+    dialog.write(str(tmp_path / "x.zip"))
+    qtbot.waitUntil(dialog.written.isVisible)
+    qtbot.waitUntil(whole)
     dialog.reject()
 
 

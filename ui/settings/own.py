@@ -51,7 +51,6 @@ class OwnSettings(QObject):
         self._settings = settings
         self._apply_theme = apply_theme
         self._autostart: AutostartView | None = None
-        self._language_at_start = preferences.language_choice(settings)
 
     @property
     def section(self) -> SectionView:
@@ -131,11 +130,6 @@ class OwnSettings(QObject):
             options=self._options(name),
             applies="restart" if restart else "now",
         )
-
-    @property
-    def language_waits(self) -> bool:
-        """Whether another language was chosen than the windows speak."""
-        return preferences.language_choice(self._settings) != self._language_at_start
 
     def _value(self, name: str) -> bool | str:
         if name == AUTOSTART:

@@ -49,3 +49,12 @@ def test_a_place_that_is_not_there_is_said(run: Run, home: Path, tmp_path: Path)
     code, out, err = run("support-bundle", str(tmp_path / "no" / "b.zip"))
     assert (code, out) == (5, "")
     assert "does not exist" in err
+
+
+def test_no_file_is_written_over(run: Run, home: Path, tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.odt"
+    thesis.write_text("years of work")
+    code, _, err = run("support-bundle", str(thesis))
+    assert code == 2
+    assert "exists already" in err
+    assert thesis.read_text() == "years of work"
