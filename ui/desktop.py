@@ -6,14 +6,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtWidgets import QDialog, QMessageBox, QWidget
 
 from fleetapp.errors import FleetError
 from ui.actions import Actions
 from ui.fleet_dialogs import CreateDialog, FleetDialog, InviteDialog, JoinDialog
 from ui.icons import app_icon
-from ui.preferences import notifications_wanted, preferences_of
 from ui.session import AgentSession
 from ui.this_pc import ThisPcWindow
 from ui.tray import Tray
@@ -43,8 +42,7 @@ class Desktop(QObject):
         """None until the chat is opened for the first time."""
         self._home = home
         self._quitting = False
-        self._settings = preferences_of(home)
-        self.tray.quiet = lambda: not notifications_wanted(self._settings)
+        self._settings = QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat)
 
         for follower in (self.actions.show_view, self.tray.show_view, self.window.show_view):
             session.changed.connect(follower)

@@ -10,7 +10,7 @@ LANGUAGE = "ui/language"
 LANGUAGES = ("system", "en", "de")
 THEME = "ui/theme"
 THEMES = ("system", "light", "dark")
-NOTIFICATIONS = "ui/notifications"
+NOTIFICATIONS = "notifications"
 
 
 def preferences_of(home: Path) -> QSettings:
@@ -29,7 +29,7 @@ def language_choice(settings: QSettings) -> str:
 
 
 def notifications_wanted(settings: QSettings) -> bool:
-    """Whether the tray may say things by itself."""
+    """Whether the app may say things by itself; who has just clicked is answered always."""
     return bool(settings.value(NOTIFICATIONS, True, type=bool))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QSystemTrayIcon
 
@@ -32,8 +30,6 @@ class Tray(QObject):
         self.icon = QSystemTrayIcon(self)
         self.icon.setContextMenu(actions.menu)
         self.icon.activated.connect(self._activated)
-        self.quiet: Callable[[], bool] = lambda: False
-        """Asked before anything is said."""
         self._looks = 0
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._look_for_panel)
@@ -58,8 +54,8 @@ class Tray(QObject):
         self.icon.setToolTip(words.status_line(view, words.TOOLTIP_LENGTH))
 
     def say(self, title: str, text: str) -> None:
-        """A message beside the icon, where the system shows such and the person wants them."""
-        if not self.quiet() and self.available and QSystemTrayIcon.supportsMessages():
+        """A message beside the icon, where the system shows such."""
+        if self.available and QSystemTrayIcon.supportsMessages():
             self.icon.showMessage(title, text, app_icon())
 
     def _look_for_panel(self) -> None:

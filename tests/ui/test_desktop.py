@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSystemTrayIcon,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -34,7 +33,6 @@ from ui.desktop import Desktop
 from ui.endpoint import default_home
 from ui.fleet_dialogs import CreateDialog, InviteDialog, JoinDialog
 from ui.icons import state_icon
-from ui.preferences import NOTIFICATIONS, preferences_of
 from ui.theme import DARK, DARK_CODE, LIGHT, LIGHT_CODE, CodeColours, Colours, Theme
 from ui.view import IconName
 
@@ -341,21 +339,6 @@ def test_the_theme_changes_everything_at_once(qtbot: QtBot, qapp: QApplication) 
         theme.apply(colours)
         assert qapp.palette().window().color().name() == colours.window
         assert qapp.palette().windowText().color().name() == colours.text
-
-
-def test_the_tray_is_silent_for_who_wants_no_notifications(
-    desktop: Desktop, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(type(desktop.tray), "available", True)
-    monkeypatch.setattr(QSystemTrayIcon, "supportsMessages", lambda: True)
-    monkeypatch.setattr(desktop.tray.icon, "showMessage", lambda title, *_: said.append(title))
-    desktop.tray.say("One", "text")
-    preferences_of(home).setValue(NOTIFICATIONS, False)
-    desktop.tray.say("Two", "text")
-    preferences_of(home).setValue(NOTIFICATIONS, True)
-    desktop.tray.say("Three", "text")
-    assert said == ["One", "Three"]
 
 
 def test_autostart_can_name_the_state_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

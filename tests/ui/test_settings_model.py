@@ -191,7 +191,7 @@ def test_the_apps_own_settings_are_kept_beside_its_windows(
 
 
 def test_nonsense_in_ui_ini_counts_as_no_choice(home: Path) -> None:
-    (home / "ui.ini").write_text("[ui]\ntheme=pink\nlanguage=xx\nnotifications=perhaps\n")
+    (home / "ui.ini").write_text("[ui]\ntheme=pink\nlanguage=xx\n")
     kept = preferences.preferences_of(home)
     assert preferences.theme_choice(kept) == "system"
     assert preferences.language_choice(kept) == "system"

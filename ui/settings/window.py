@@ -189,6 +189,7 @@ class SettingsWindow(QWidget):
         for name, title in wanted.items():
             item = QListWidgetItem(title)
             item.setData(Qt.ItemDataRole.UserRole, name)
+            item.setSizeHint(QSize(0, self.fontMetrics().lineSpacing() + 2 * theme.GRID))
             self.sections.addItem(item)
         names = list(wanted)
         self.sections.setCurrentRow(names.index(chosen) if chosen in names else 0)
