@@ -194,6 +194,20 @@ def test_a_policy_that_comes_while_the_window_is_open_is_seen_at_the_next_try(
     assert "managed by fake machine policy" in row.notice.label.text()
 
 
+def test_what_only_a_policy_sets_comes_and_goes_with_it(
+    qtbot: QtBot, window: SettingsWindow, api: FakeSettingsApi
+) -> None:
+    window.show_section("contributing")
+    assert "allow_pause" not in window.rows
+    api.platform.policies["machine"] = {"allow_pause": 0}
+    window.model.load()
+    qtbot.waitUntil(lambda: "allow_pause" in window.rows)
+    assert window.rows["allow_pause"].isVisible()
+    api.platform.policies.clear()
+    window.model.load()
+    qtbot.waitUntil(window.rows["allow_pause"].isHidden)
+
+
 def test_search_shows_what_it_finds_in_its_sections(qtbot: QtBot, window: SettingsWindow) -> None:
     window.start_search()
     qtbot.keyClicks(window.search, "port")

@@ -50,6 +50,9 @@ class SettingsWindow(QWidget):
         self.question: QMessageBox | None = None
         self.rows: dict[str, SettingRow] = {}
         self._cards: dict[str, Card] = {}
+        self._listed: list[str] = []
+        self._build = QTimer(self, singleShot=True, interval=0)
+        self._build.timeout.connect(self._build_next)
         self._was_connected = False
         self._restarting = False
         self.setWindowTitle(self.tr("Settings"))
@@ -161,24 +164,42 @@ class SettingsWindow(QWidget):
     def _rebuild(self) -> None:
         """Keep what is there: a cursor in a field outlives a look at what others have changed."""
         wanted = {s.name: s.title for s in self.model.sections if self.model.rows(s.name)}
-        if list(wanted) != list(self._cards):
+        if list(wanted) != self._listed:
+            self._listed = list(wanted)
             self._fill_sections(wanted)
         for section, title in wanted.items():
             if section not in self._cards:
-                self._cards[section] = Card(title)
-                self._cards[section].rows.setSpacing(theme.GRID // 2)
-                self._column.insertWidget(self._column.count() - 1, self._cards[section])
-            for place, row in enumerate(self.model.rows(section), start=1):
-                if row.view.name not in self.rows:
-                    self._cards[section].rows.insertWidget(place, self._make_row(row.view.name))
-                self.rows[row.view.name].show_row(row)
+                card = self._cards[section] = Card(title)
+                card.rows.setSpacing(theme.GRID // 2)
+                card.hide()
+                self._column.insertWidget(self._column.count() - 1, card)
+        for name, row in self.rows.items():
+            row.show_row(self.model.row(name))
         self._show_restart()
         self._show_chosen()
+        self._build.start()
+
+    def _build_next(self) -> None:
+        """Make the rows of one section, so that an answer that streams meanwhile never waits."""
+        for section in self._cards:
+            if self._fill(section):
+                self._build.start()
+                return
+
+    def _fill(self, section: str) -> bool:
+        """Make the rows of a section that are missing; whether there were any."""
+        missing = False
+        for place, row in enumerate(self.model.rows(section), start=1):
+            if row.view.name not in self.rows:
+                missing = True
+                self._cards[section].rows.insertWidget(place, self._make_row(row.view.name))
+        return missing
 
     def _make_row(self, name: str) -> SettingRow:
         row = SettingRow(self.model.row(name))
         row.chosen.connect(self.model.set)
         row.reset_asked.connect(self.model.reset)
+        row.setEnabled(name in NAMES or self._session.view.link == "connected")
         self.rows[name] = row
         return row
 
@@ -207,10 +228,12 @@ class SettingsWindow(QWidget):
             rows = [row.view.name for row in self.model.rows(section)]
             inside = [name for name in rows if name in matches]
             visible = bool(inside) if words else section == self.section
+            if visible:
+                self._fill(section)
             card.setVisible(visible)
             shown = shown or visible
-            for name in rows:
-                self.rows[name].setVisible(name in matches)
+        for name, widget in self.rows.items():
+            widget.setVisible(name in matches)  # one that no policy sets any more goes
         self.nothing.setVisible(not shown)
         self.nothing.setText(self.tr("No setting has these words.") if words else "")
 
