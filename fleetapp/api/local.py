@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
 
+from fleetapp.agent.librarian import ModelCalls
 from fleetapp.agent.office import OfficeCalls
 from fleetapp.api.admin import AdminRoutes, Handler, done, read_body
 from fleetapp.api.auth import loopback_authorizer
-from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
-from fleetapp.api.feed import Pull
+from fleetapp.api.errors import json_response, use_error_middleware
+from fleetapp.api.models import ModelRoutes
 from fleetapp.api.office import OfficeRoutes
-from fleetapp.api.sse import ClientGone, EventStream, connected
+from fleetapp.api.preferences import PreferenceCalls, PreferenceRoutes
+from fleetapp.api.views import stream_views
 from fleetapp.engine.pipe import RunnerStats, TraceView
-from fleetapp.errors import FleetError
 from fleetapp.hub.admin import Admin
 from fleetapp.hub.planner.plan import FleetPlan
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
+from fleetapp.types import (
+    ChainView,
+    Finding,
+    FleetView,
+    HardwareView,
+    JoinCodeView,
+    LocalStatus,
+    Precision,
+    SearchView,
+)
 
-COMMENT_EVERY = 15.0
 
-
-class LocalAgent(Protocol):
+class LocalAgent(PreferenceCalls, Protocol):
     """What the loopback API asks of the agent. Every method bounds its own time.
 
     All raise FleetError; NotAMember where a fleet is needed and there is none, NoHub where the
@@ -37,6 +45,14 @@ class LocalAgent(Protocol):
 
     async def search(self) -> SearchView:
         """What the search on the local network finds, and why not more."""
+        ...
+
+    async def hardware(self) -> HardwareView:
+        """What this PC has to compute with."""
+        ...
+
+    async def checks(self, only: tuple[str, ...]) -> Sequence[Finding]:
+        """How this PC is; ``only`` the checks of these names, or all if there are none."""
         ...
 
     def events(self) -> AsyncIterator[LocalStatus]:
@@ -68,6 +84,10 @@ class LocalAgent(Protocol):
 
     async def join(self, code: str, hub_address: str) -> LocalStatus:
         """Join by a code; ``hub_address`` ("host:port") may be empty to look around by mDNS."""
+        ...
+
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one."""
         ...
 
     async def leave(self) -> None:
@@ -108,6 +128,11 @@ class LocalAgent(Protocol):
     @property
     def office(self) -> OfficeCalls:
         """The coordinator's office of this PC."""
+        ...
+
+    @property
+    def models(self) -> ModelCalls:
+        """The model library of this PC."""
         ...
 
     async def start_model(
@@ -196,6 +221,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("GET", "search", local.search),
+        ("GET", "hardware", local.hardware),
+        ("GET", "checks", local.checks),
         ("POST", "contribute", local.contribute),
         ("POST", "lend", local.lend),
         ("POST", "pause", local.pause),
@@ -203,6 +230,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "quit", local.quit),
         ("POST", "fleet/create", local.create),
         ("POST", "fleet/join", local.join),
+        ("POST", "fleet/join/stop", local.stop_joining),
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
@@ -213,6 +241,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "models/stop", local.stop),
         *AdminRoutes(lambda _: agent.admin).routes(),
         *OfficeRoutes(lambda: agent.office).routes(),
+        *ModelRoutes(lambda: agent.models).routes(),
+        *PreferenceRoutes(lambda: agent).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
@@ -226,10 +256,17 @@ class _Local:
         return json_response(await self._agent.status())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        return await _stream(request, self._agent.events())
+        return await stream_views(request, self._agent.events())
 
     async def search(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.search())
+
+    async def hardware(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.hardware())
+
+    async def checks(self, request: web.Request) -> web.Response:
+        only = tuple(name for name in request.query.get("only", "").split(",") if name)
+        return json_response(await self._agent.checks(only))
 
     async def contribute(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Contribute)
@@ -264,6 +301,10 @@ class _Local:
         asked = await read_body(request, _Join)
         return json_response(await self._agent.join(asked.code, asked.hub_address))
 
+    async def stop_joining(self, _request: web.Request) -> web.Response:
+        await self._agent.stop_joining()
+        return done()
+
     async def leave(self, _request: web.Request) -> web.Response:
         await self._agent.leave()
         return done()
@@ -272,7 +313,7 @@ class _Local:
         return json_response(await self._agent.fleet_view())
 
     async def fleet_events(self, request: web.Request) -> web.StreamResponse:
-        return await _stream(request, self._agent.fleet_events())
+        return await stream_views(request, self._agent.fleet_events())
 
     async def runners(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.runners())
@@ -294,28 +335,3 @@ class _Local:
         asked = await read_body(request, _Stop)
         await self._agent.stop_model(asked.model)
         return done()
-
-
-async def _stream(request: web.Request, views: AsyncIterator[Any]) -> web.StreamResponse:
-    """Each view as an event, until the listener goes or the agent ends."""
-    stream = EventStream(request)
-    pull = Pull(views, lambda: connected(request))
-    try:
-        await stream.open()
-        while True:
-            view = await pull.next(COMMENT_EVERY)
-            if view is None:
-                await stream.comment()
-            else:
-                await stream.send(view)
-    except EOFError:
-        await stream.end()
-    except ClientGone:
-        pass  # a window was closed
-    except FleetError as error:
-        await stream.end(error_body(error))
-    except Exception as error:  # noqa: BLE001 - the status line is out: the middleware is too late
-        await stream.end(error_body(internal(error)))
-    finally:
-        await pull.close()
-    return stream.response

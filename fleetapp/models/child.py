@@ -19,6 +19,7 @@ import fleetapp
 from fleetapp.errors import FleetError, ModelError, from_code
 from fleetapp.models.facts import GraphFacts
 from fleetapp.models.progress import Progress, ProgressFn, silent
+from fleetapp.types import ModelPhase
 
 DEADLINE = 4 * 3600.0
 """Seconds a job may take in all."""
@@ -53,13 +54,15 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     result: msgspec.Raw = msgspec.Raw()
     error: tuple[str, str, str] | None = None
     """Code, message, remedy of a FleetError."""
+    sign: bytes = b""
+    """What :mod:`job` wants to have signed."""
 
 
 class Watch(NamedTuple):
     """Files whose growth is progress: native calls say nothing while they run."""
 
     folder: Path
-    phase: str
+    phase: ModelPhase
     total: int
 
 
