@@ -7,7 +7,7 @@ over real sockets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -71,6 +71,7 @@ class FakeAgent:
         self.asked: list[tuple[Any, ...]] = []
         self.refuse: FleetError | None = None
         self.listeners = 0
+        self.models_folder = ""
         self.found = SearchView(3, 1)
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
@@ -235,7 +236,7 @@ class FakeAgent:
 
     @property
     def models(self) -> FakeModelCalls:
-        return FakeModelCalls(self._note)
+        return FakeModelCalls(self)
 
     async def start_model(
         self, model: str, precision: Precision | None, stages: int, draft: str
@@ -253,12 +254,13 @@ class FakeAgent:
 class FakeModelCalls:
     """Implements ``fleetapp.agent.librarian.ModelCalls``."""
 
-    def __init__(self, note: Callable[..., None]) -> None:
-        self._note = note
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent, self._note = agent, agent._note
 
     async def view(self) -> ModelsView:
         self._note("models")
-        return recorded()["downloading"]
+        view = recorded()["downloading"]
+        return msgspec.structs.replace(view, folder=self._agent.models_folder or view.folder)
 
     async def events(self) -> AsyncIterator[ModelsView]:
         self._note("model_events")
