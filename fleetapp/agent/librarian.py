@@ -103,6 +103,7 @@ class Librarian:
         self._entries = entries
         self._bell = Bell()
         self._beginning = asyncio.Lock()
+        self._noting = asyncio.Lock()
         self._jobs: dict[str, Job] = {}
         """Those that run, by model."""
         self._ended: dict[str, ModelJob] = {}
@@ -344,10 +345,14 @@ class Librarian:
 
     async def _remember(self) -> None:
         """So that the next agent can say what this one did not finish."""
-        kept = [job.view for job in self._jobs.values()]
-        kept += [job for job in self._ended.values() if _interrupted(job)]
         file = self._pc().paths.model_jobs_file
-        await asyncio.to_thread(write_atomic, file, msgspec.json.encode(kept))
+        async with self._noting:
+            kept = [job.view for job in self._jobs.values()]
+            kept += [job for job in self._ended.values() if _interrupted(job)]
+            if kept:
+                await asyncio.to_thread(write_atomic, file, msgspec.json.encode(kept))
+            else:
+                await asyncio.to_thread(file.unlink, missing_ok=True)
 
     def _recall(self) -> list[ModelJob]:
         try:
