@@ -252,7 +252,7 @@ class FakeAgent:
 
 
 class FakeModelCalls:
-    """Implements ``fleetapp.agent.librarian.ModelCalls``."""
+    """Implements ``fleetapp.agent.modelcalls.ModelCalls``."""
 
     def __init__(self, agent: FakeAgent) -> None:
         self._agent, self._note = agent, agent._note
