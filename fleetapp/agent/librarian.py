@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from fleetapp.models.disk import require_space
 from fleetapp.models.facts import safe_id
 from fleetapp.models.importing import locate
 from fleetapp.models.job import Order
-from fleetapp.platform.files import write_atomic
+from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.types import JobError, ModelJob, ModelsView
 
 log = logging.getLogger("fleetapp.agent.models")
@@ -46,38 +46,6 @@ DISK_DEADLINE = 30.0
 LOOK_EVERY = 2.0
 """Other processes change the library too (s)."""
 BURST = 0.1
-
-
-class ModelCalls(Protocol):
-    """What the loopback API may ask. All raise FleetError and bound their own time."""
-
-    async def view(self) -> ModelsView:
-        """Library, catalogue and jobs now."""
-        ...
-
-    def events(self) -> AsyncIterator[ModelsView]:
-        """The view now, and again on every change; closing the iterator ends it."""
-        ...
-
-    async def get(self, model: str, name: str, accept_licence: bool) -> ModelJob:
-        """Begin to fetch a model of the catalogue, or ``hf:OWNER/REPO[@REVISION][/FILE.gguf]``."""
-        ...
-
-    async def import_path(self, path: str, name: str) -> ModelJob:
-        """Begin to import a GGUF file or a folder with an OpenVINO IR."""
-        ...
-
-    async def verify(self, model: str) -> ModelJob:
-        """Begin to hash a model and its stages again."""
-        ...
-
-    async def cancel(self, job: str) -> ModelJob:
-        """End a job; returns when nothing of it runs any more."""
-        ...
-
-    async def remove(self, model: str) -> None:
-        """Delete a model and every stage made of it; Busy while it is served or worked on."""
-        ...
 
 
 class Librarian:
@@ -103,6 +71,7 @@ class Librarian:
         self._entries = entries
         self._bell = Bell()
         self._beginning = asyncio.Lock()
+        self._noting = asyncio.Lock()
         self._jobs: dict[str, Job] = {}
         """Those that run, by model."""
         self._ended: dict[str, ModelJob] = {}
@@ -344,10 +313,17 @@ class Librarian:
 
     async def _remember(self) -> None:
         """So that the next agent can say what this one did not finish."""
-        kept = [job.view for job in self._jobs.values()]
-        kept += [job for job in self._ended.values() if _interrupted(job)]
         file = self._pc().paths.model_jobs_file
-        await asyncio.to_thread(write_atomic, file, msgspec.json.encode(kept))
+        async with self._noting:
+            kept = [job.view for job in self._jobs.values()]
+            kept += [job for job in self._ended.values() if _interrupted(job)]
+            if kept:
+                await asyncio.to_thread(write_atomic, file, msgspec.json.encode(kept))
+                return
+            try:
+                await asyncio.to_thread(file.unlink, missing_ok=True)
+            except OSError as exc:
+                raise storage_error(exc, file) from exc
 
     def _recall(self) -> list[ModelJob]:
         try:

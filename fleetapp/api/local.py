@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 from aiohttp import web
 
-from fleetapp.agent.librarian import ModelCalls
+from fleetapp.agent.modelcalls import ModelCalls
 from fleetapp.agent.office import OfficeCalls
 from fleetapp.api.admin import AdminRoutes, Handler, done, read_body
 from fleetapp.api.auth import loopback_authorizer

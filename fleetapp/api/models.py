@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from aiohttp import web
 
-from fleetapp.agent.librarian import ModelCalls
+from fleetapp.agent.modelcalls import ModelCalls
 from fleetapp.api.admin import Route, done, read_body
 from fleetapp.api.errors import json_response
 from fleetapp.api.views import stream_views

@@ -118,6 +118,7 @@ class FakeAgent:
         self.asked: list[tuple[Any, ...]] = []
         self.refuse: FleetError | None = None
         self.listeners = 0
+        self.models_folder = ""
         self.found = SearchView(3, 1)
         self.hardware_found = HardwareView("A processor", 8, 2**34, 2**33, 2**33, 2**30, 2**36, 11)
         self.closed = asyncio.Event()
@@ -308,7 +309,7 @@ class FakeAgent:
 
     @property
     def models(self) -> FakeModelCalls:
-        return FakeModelCalls(self._note)
+        return FakeModelCalls(self)
 
     async def start_model(
         self, model: str, precision: Precision | None, stages: int, draft: str
@@ -324,14 +325,15 @@ class FakeAgent:
 
 
 class FakeModelCalls:
-    """Implements ``fleetapp.agent.librarian.ModelCalls``."""
+    """Implements ``fleetapp.agent.modelcalls.ModelCalls``."""
 
-    def __init__(self, note: Callable[..., None]) -> None:
-        self._note = note
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent, self._note = agent, agent._note
 
     async def view(self) -> ModelsView:
         self._note("models")
-        return recorded()["downloading"]
+        view = recorded()["downloading"]
+        return msgspec.structs.replace(view, folder=self._agent.models_folder or view.folder)
 
     async def events(self) -> AsyncIterator[ModelsView]:
         self._note("model_events")

@@ -220,6 +220,9 @@ class FakeModels:
         if job.state == "running":
             job = replace(job, state="cancelled", seconds_left=None)
             self.put(job)
+        else:  # put away
+            kept = tuple(j for j in self.view.jobs if j.job != name)
+            self.view = replace(self.view, jobs=kept)
         return job
 
     def _remove(self, model: str) -> object:

@@ -10,7 +10,7 @@ from msgspec import convert
 
 from fleetapp.api import local, views
 from fleetapp.errors import NoHub
-from fleetapp.types import FleetView, JoinCodeView, LocalStatus
+from fleetapp.types import FleetView, JoinCodeView, LocalStatus, ModelsView
 from tests.support.api_server import serving
 from tests.support.fake_agent import CODE, FakeAgent
 
@@ -217,6 +217,10 @@ async def test_quiet_streams_carry_comments(
 
 
 async def test_a_stream_that_fails_says_why(base: str, session: aiohttp.ClientSession) -> None:
+    async with session.get(f"{base}/models/events") as response:
+        lines = [line.decode().strip() async for line in response.content]
+    assert convert(json.loads(lines[0].removeprefix("data: ")), ModelsView).jobs
+    assert json.loads(lines[2].removeprefix("data: "))["error"]["code"] == "not_a_model"
     async with session.get(f"{base}/fleet/events") as response:
         assert (await next_view(response))["name"] == "Büro"
         assert (await next_view(response))["error"]["code"] == "not_a_member"

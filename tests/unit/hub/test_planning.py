@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from fleetapp.errors import BadRequest, NotFound
 from fleetapp.fleet.control import HopMeasurement, ProfileReport, StageProfile
@@ -58,6 +59,24 @@ async def home(tmp_path: Path) -> AsyncIterator[TestHub]:
     put(made, tmp_path, manifest())
     yield made
     await made.hub.stop()
+
+
+async def test_what_is_served_and_what_drafts_for_it_is_in_use(
+    home: TestHub, tmp_path: Path
+) -> None:
+    speaking = [
+        replace(made, architecture=replace(made.architecture, vocab_digest="v"))
+        for made in (manifest(), replace(manifest(), model_id="d"))
+    ]
+    (tmp_path / "library" / "imported" / "m" / "model.json").write_bytes(encode(speaking[0]))
+    put(home, tmp_path, speaking[1])
+    models = home.hub.models
+    assert models.in_use("m") == models.in_use("d") == ()
+    models.serve("m", "fast", 0, "d")
+    assert models.in_use("m") == models.in_use("d") == ("m",)
+    assert models.in_use("e") == ()
+    await models.unserve("m")
+    assert models.in_use("m") == models.in_use("d") == ()
 
 
 def want(home: TestHub, stages: int = 0) -> None:

@@ -11,9 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fleetapp.errors import BadRequest, DiskFull, DownloadFailed, NotFound
+from fleetapp.errors import (
+    BadRequest,
+    DiskFull,
+    DownloadFailed,
+    LicenceNotAccepted,
+    NotFound,
+)
 from fleetapp.models import catalog, fetch, package
 from fleetapp.models.catalog import Entry, HubSource, PackageSource
+from fleetapp.models.disk import MARGIN
 from fleetapp.models.download import Patience
 from fleetapp.models.library import Library
 from fleetapp.models.manifest import digest
@@ -169,6 +176,37 @@ def test_only_the_chosen_kind_of_source_is_asked(
     assert fetch.fetch(both, tmp_path / "b", source="hub")[1].startswith("the model hub")
     with pytest.raises(DownloadFailed, match="no source of the kind 'hub'"):
         fetch.fetch(entry(gguf_bytes, both.sources[0]), tmp_path, source="hub")
+
+
+def test_what_is_made_of_a_file_has_to_fit_too(
+    hub: FileServer, gguf_bytes: bytes, tmp_path: Path
+) -> None:
+    """Whether or not the size is known before the hub is asked."""
+    room = int(len(gguf_bytes) * 3.15) + MARGIN
+    for i, wanted in enumerate((entry(gguf_bytes, HUB), catalog.find("hf:owner/repo/tiny.gguf"))):
+        library = Library(tmp_path / str(i), NobodySigns(), free=lambda _: room - 2)
+        with pytest.raises(DiskFull, match="Getting tiny needs"):
+            fetch.get(library, wanted)
+        assert not any(method == "GET" for method, _, _ in hub.requests)
+    library = Library(tmp_path / "enough", NobodySigns(), free=lambda _: room)
+    fetch.require_room(library, entry(gguf_bytes, HUB))
+    library.downloads.mkdir()
+    part = library.downloads / f"{digest(gguf_bytes)[:8]}-tiny.gguf.part"
+    part.write_bytes(gguf_bytes[:1000])
+    part.with_name(part.name + ".json").write_bytes(b"{}")
+    library = Library(tmp_path / "enough", NobodySigns(), free=lambda _: room - 1000)
+    fetch.require_room(library, entry(gguf_bytes, HUB))
+
+
+def test_terms_have_to_be_agreed_to(hub: FileServer, gguf_bytes: bytes, tmp_path: Path) -> None:
+    library = Library(tmp_path, NobodySigns())
+    guarded = msgspec.structs.replace(entry(gguf_bytes, HUB), licence="gemma")
+    with pytest.raises(LicenceNotAccepted, match=r"agree to its terms \(gemma\)") as refused:
+        fetch.get(library, guarded)
+    assert "https://ai.google.dev/gemma/terms" in refused.value.remedy
+    assert hub.requests == []
+    assert fetch.get(library, guarded, accept_licence=True).licence == "gemma"
+    assert fetch.get(library, guarded).model_id == "tiny", "it is here: nothing to agree to"
 
 
 def test_a_full_disk_is_no_reason_to_try_another_source(

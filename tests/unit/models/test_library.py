@@ -468,6 +468,29 @@ def test_two_processes_wait_for_one_another(own: Library, tmp_path: Path) -> Non
     assert own.verify("m").ok
 
 
+def test_what_another_process_did_to_a_model_is_noticed(
+    own: Library, tiny: dict[str, TinyModel], tmp_path: Path
+) -> None:
+    """As when the command line removes a model that an agent has made stages of."""
+    other = Library(own.root, NobodySigns())
+    own.import_path(tiny["llama"].path, "m")
+    stamps = [own.stamp()]
+    first = own.stage("m", LayerRange(0, 2))
+    other.remove("m")
+    stamps.append(own.stamp())
+    with pytest.raises(NotFound):
+        own.stage("m", LayerRange(0, 2))
+    other.import_path(tiny["qwen2"].path, "m")
+    stamps.append(own.stamp())
+    second = own.stage("m", LayerRange(0, 2))
+    assert second.digest != first.digest
+    other.remove("m")
+    other.import_path(tiny["llama"].path, "m")
+    again = own.stage("m", LayerRange(0, 2))
+    assert (again.path / "stage.bin").is_file()
+    assert len(set(stamps)) == 3
+
+
 def test_a_library_in_use_for_too_long_is_said(tmp_path: Path, tiny: dict[str, TinyModel]) -> None:
     own = Library(tmp_path / "models", NobodySigns(), lock_deadline=0.2)
     seen: list[Progress] = []
@@ -476,7 +499,7 @@ def test_a_library_in_use_for_too_long_is_said(tmp_path: Path, tiny: dict[str, T
         pytest.raises(FleetUnavailable, match="for too long"),
     ):
         own.import_path(tiny["llama"].path, None, seen.append)
-    assert seen[0].phase == "waiting"
+    assert seen[-1].phase == "waiting"
 
 
 IMPORT = """

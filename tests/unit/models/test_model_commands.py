@@ -11,9 +11,12 @@ from rich.console import Console
 
 from fleetapp.cli import main
 from fleetapp.cli.model import model, showing
-from fleetapp.errors import CorruptModel, NotFound
-from fleetapp.models import fetch
+from fleetapp.errors import CorruptModel, LicenceNotAccepted, NotFound
+from fleetapp.models import catalog, fetch
+from fleetapp.models.catalog import Entry, HubSource
+from fleetapp.models.manifest import digest
 from fleetapp.models.progress import Progress
+from fleetapp.types import ModelId
 from tests.support.file_server import FileServer
 from tests.support.tiny_models import TinyModel
 
@@ -82,8 +85,6 @@ def test_damage_is_shown_and_is_an_error(
 def test_get_from_a_hub(
     cli: Cli, tiny: dict[str, TinyModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fleetapp.models.manifest import digest  # noqa: PLC0415
-
     data = tiny["qwen2"].path.read_bytes()
     with FileServer(data).running() as hub:
         hub.headers = {"X-Linked-ETag": f'"{digest(data)}"', "X-Linked-Size": str(len(data))}
@@ -93,6 +94,20 @@ def test_get_from_a_hub(
         assert "downloading" in got.stderr
         assert "from the model hub (owner/repo)" in got.stderr
         assert "is ready" in cli("get", "hf:owner/repo/Tiny.gguf").stdout, "here already"
+
+
+def test_terms_are_agreed_to_by_an_option(
+    cli: Cli, tiny: dict[str, TinyModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tiny["llama"].path.read_bytes()
+    source = HubSource("owner/repo", "main", "x.gguf")
+    entry = Entry(ModelId("guarded"), "Guarded", "gemma", digest(data), len(data), (source,))
+    monkeypatch.setattr(catalog, "find", lambda _: entry)
+    with FileServer(data).running() as hub:
+        monkeypatch.setenv(fetch.HUB_VARIABLE, hub.url)
+        assert isinstance(cli("get", "guarded", fails=True).exception, LicenceNotAccepted)
+        assert hub.requests == []
+        assert "guarded is ready" in cli("get", "guarded", "--accept-licence").stdout
 
 
 def test_a_name_nobody_knows(cli: Cli) -> None:
