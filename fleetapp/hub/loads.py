@@ -10,7 +10,7 @@ from typing import Final
 
 from fleetapp.engine.pipe import ChainStats
 from fleetapp.hub.service import ChainReport
-from fleetapp.types import ChainId, ChainLoad
+from fleetapp.types import ChainLoad
 
 LOOK_EVERY: Final = 0.9
 """Heads are not asked more often (s); a little less than those who watch look."""
@@ -61,7 +61,8 @@ class Loads:
                 await self._asking
 
     async def _ask(self) -> None:
-        known, before = {}, {}
+        known: dict[str, ChainLoad] = {}
+        before: dict[str, tuple[float, ChainStats]] = {}
         for report in await self._reports():
             chain = report.view.chain
             counted = report.head.chain if report.head is not None else None
@@ -70,12 +71,12 @@ class Loads:
             now = self._clock()
             then, earlier = self._before.get(chain, (now, counted))
             before[chain] = (now, counted)
-            known[ChainId(chain)] = load_between(
+            known[chain] = load_between(
                 earlier, counted, now - then, self._known.get(chain, ChainLoad())
             )
         self._before = before
         if known != self._known:
-            self._known = dict(known)
+            self._known = known
             self._changed()
 
 
