@@ -21,7 +21,8 @@ from ui.widgets.card import Card, text_label
 
 SHOWN = 50
 """Rows; a fleet with more troubles than that has one that matters."""
-TALLEST = 15 * theme.GRID
+LOWEST = 7 * theme.GRID
+"""Of the list; one line with its detail and buttons."""
 _ICONS: dict[str, IconName] = {"question": "connecting", "error": "attention", "note": "not_joined"}
 
 
@@ -82,6 +83,7 @@ class AttentionList(Card):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
+        self._tallest = LOWEST
         self._pool: list[ConcernRow] = []
         self._shown: tuple[list[Concern], bool] = ([], False)
         pane = QWidget()
@@ -121,6 +123,11 @@ class AttentionList(Card):
         self.setVisible(bool(shown))
         self._fit()
 
+    def set_tallest(self, height: int) -> None:
+        """Pixels that the list may take; what is more is scrolled."""
+        self._tallest = max(LOWEST, height)
+        self._fit()
+
     def resizeEvent(self, event: object) -> None:  # noqa: N802 - Qt's name
         """Texts wrap otherwise in another width."""
         super().resizeEvent(event)  # type: ignore[arg-type]
@@ -130,7 +137,7 @@ class AttentionList(Card):
         width = self._scroll.viewport().width()
         self._column.activate()
         needed = self._column.totalHeightForWidth(width)
-        self._scroll.setFixedHeight(min(TALLEST, max(needed, 3 * theme.GRID)))
+        self._scroll.setFixedHeight(min(self._tallest, max(needed, 3 * theme.GRID)))
 
     def _new_row(self) -> ConcernRow:
         row = ConcernRow()

@@ -105,6 +105,8 @@ class ModelsPage(QWidget):
             (48, 12, 20),
             right=(1,),
         )
+        rows = self.catalogue.verticalHeader().defaultSectionSize()
+        self.catalogue.setMinimumHeight(self.catalogue.minimumHeight() - rows)
         self.card = ModelCard(model)
         self._build()
         for table in (self.library, self.catalogue):

@@ -14,6 +14,8 @@ from ui.fleet.palette import colour
 
 Index = QModelIndex | QPersistentModelIndex
 ROOT = QModelIndex()
+LEAST_ROWS = 3
+"""Less of a table is no help."""
 ROW_HEIGHT = 4 * theme.GRID
 
 
@@ -143,5 +145,6 @@ def plain(table: QTableView) -> None:
     rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
     rows.setDefaultSectionSize(max(ROW_HEIGHT, table.fontMetrics().height() + theme.GRID))
     head = table.horizontalHeader()
+    table.setMinimumHeight(LEAST_ROWS * rows.defaultSectionSize() + head.sizeHint().height())
     head.setHighlightSections(False)
     head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QHideEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
+    QFrame,
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QStackedWidget,
     QTabWidget,
     QVBoxLayout,
@@ -33,7 +35,9 @@ from ui.session import AgentSession
 from ui.widgets.card import text_label
 from ui.widgets.notice import Notice
 
-SIZE = (145 * theme.GRID, 95 * theme.GRID)
+SIZE = (145 * theme.GRID, 100 * theme.GRID)
+ATTENTION_SHARE = 0.16
+"""Of the window's height."""
 SMALLEST = (112 * theme.GRID, 62 * theme.GRID)
 
 
@@ -93,8 +97,15 @@ class FleetWindow(QWidget):
         column.addWidget(self.pulse)
         column.addWidget(self.attention)
         column.addWidget(self.tabs, 1)
+        # what a small screen has no room for is scrolled, never squeezed
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        content.setObjectName("pane")
+        scroll.setWidget(content)
         self.pages = QStackedWidget()
-        self.pages.addWidget(content)
+        self.pages.addWidget(scroll)
         self.pages.addWidget(self._empty_page())
         head = QVBoxLayout()
         head.setSpacing(0)
@@ -144,6 +155,11 @@ class FleetWindow(QWidget):
         """The fleet is followed while somebody looks."""
         super().showEvent(event)
         self.model.watch(True)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """The list of troubles gets its share and no more."""
+        super().resizeEvent(event)
+        self.attention.set_tallest(round(ATTENTION_SHARE * self.height()))
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
         """And not otherwise."""
