@@ -41,6 +41,14 @@ ATTENTION_SHARE = 0.16
 SMALLEST = (112 * theme.GRID, 62 * theme.GRID)
 
 
+class Pages(QTabWidget):
+    """Tabs that take the room there is."""
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802 - Qt's name
+        """No: texts on the pages wrap, and a scroll area would give all of them what they like."""
+        return False
+
+
 class FleetWindow(QWidget):
     """Everything an admin does; others may look."""
 
@@ -66,7 +74,7 @@ class FleetWindow(QWidget):
         self.codes = CodesPage(self.model)
         self.keys = KeysPage(self.model)
         self.audit = AuditPage(self.model)
-        self.tabs = QTabWidget(documentMode=True)
+        self.tabs = Pages(documentMode=True)
         for page, title in (
             (self.nodes, self.tr("P&Cs")),
             (self.models, self.tr("Mode&ls")),
