@@ -62,6 +62,7 @@ class FleetWindow(QWidget):
         self.setWindowIcon(app_icon())
         self.setStyleSheet(STYLE)
         self.title = theme.heading(QLabel())
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.subtitle = text_label(muted=True)
         self.trouble = Notice()
         self.rights = text_label(muted=True)

@@ -151,7 +151,7 @@ def number(value: float | None) -> str:
     """With as many digits as mean something."""
     if value is None:
         return NONE
-    return QLocale().toString(value, "f", 1 if 0 < value < 100 else 0)
+    return QLocale().toString(float(value), "f", 1 if 0 < value < 100 else 0)
 
 
 def milliseconds(seconds: float | None) -> str:

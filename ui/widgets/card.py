@@ -20,8 +20,10 @@ class Card(QFrame):
         self.rows.setSpacing(theme.GRID)
         self.title = theme.heading(QLabel(title), 1.0)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
-        self.title.setVisible(bool(title))
         self.rows.addWidget(self.title)
+        # never shown by hand here: a widget without a parent would be a window of its own
+        if not title:
+            self.title.hide()
 
     def set_title(self, title: str) -> None:
         """Another title, which is the card's name for screen readers too."""
