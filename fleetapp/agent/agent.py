@@ -18,11 +18,13 @@ import msgspec
 
 from fleetapp import __version__
 from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.bell import Bell
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.librarian import Librarian
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
 from fleetapp.agent.wake import WakeWatch
@@ -68,6 +70,8 @@ FIND_HUB_DEADLINE = 15.0
 JOIN_DEADLINE = 600.0
 GREET_DEADLINE = 5.0
 """For the coordinator's greeting after joining; and before leaving, which it should hear of (s)."""
+WATCH_SECONDS = 5.0
+"""Between two looks at the status if nobody tells of a change."""
 CODE_HOURS = 72.0
 CODE_USES = 100
 
@@ -115,20 +119,26 @@ class Agent:
         self._fresh: Identity | None = None
         self._restarting = False
         self._waiting_for = ""
-        self._listeners: set[asyncio.Event] = set()
+        self.finished = asyncio.Event()
+        """Set when somebody asked the agent to quit."""
+        self._bell = Bell()
+        self.models = Librarian(
+            pc=lambda: self._pc,
+            hub=lambda: self._fleet.hub if self._fleet is not None else None,
+            over=self.finished.is_set,
+        )
         self.office = Office(
             pc=lambda: self._pc,
             current=lambda: self._fleet,
             busy=self._busy,
             restart=self._restart,
         )
-        self.finished = asyncio.Event()
-        """Set when somebody asked the agent to quit."""
 
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
         await self._guest.start()
+        await self.models.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
         await self._enter()
@@ -139,6 +149,7 @@ class Agent:
             if task is not None:
                 task.cancel()
         self.office.stop()
+        await self.models.stop()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -303,7 +314,7 @@ class Agent:
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""
-        async for _ in self._ticks():
+        async for _ in self._bell.ticks(self.finished.is_set, WATCH_SECONDS):
             yield await self.status()
 
     async def create_fleet(self, name: str) -> JoinCodeView:
@@ -507,6 +518,7 @@ class Agent:
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
+        self.models.require_settled(model)
         server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
         return server.views()[0]
 
@@ -548,6 +560,7 @@ class Agent:
         """End soon; open event streams end first, so that nothing holds the process back."""
         self.finished.set()
         self._changed()
+        self.models.ring()
 
     # ------------------------------------------------------------------ helpers
 
@@ -586,19 +599,4 @@ class Agent:
         return hub
 
     def _changed(self) -> None:
-        for event in self._listeners:
-            event.set()
-
-    async def _ticks(self) -> AsyncIterator[None]:
-        event = asyncio.Event()
-        self._listeners.add(event)
-        try:
-            while not self.finished.is_set():
-                event.clear()
-                yield None
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(5.0):
-                        await event.wait()
-                await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
-        finally:
-            self._listeners.discard(event)
+        self._bell.ring()

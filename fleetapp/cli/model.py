@@ -12,10 +12,9 @@ import msgspec
 
 from fleetapp.cli import output
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import CorruptModel
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
-from fleetapp.models.library import Library, Report
+from fleetapp.models.library import Library
 from fleetapp.models.manifest import ModelManifest
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.platform import current
@@ -219,24 +218,8 @@ def verify_model(app: App, /, model_id: str, deep: bool, as_json: bool) -> None:
     if as_json:
         output.print_json(report)
     else:
-        click.echo(_verdict(report))
-    if report.damaged:
-        raise CorruptModel(
-            f"{len(report.damaged)} files of '{model_id}' are damaged: "
-            f"{', '.join(report.damaged)}.",
-            remedy=f"Run 'fleetapp model remove {model_id}' and get it again.",
-        )
-
-
-def _verdict(report: Report) -> str:
-    if report.damaged:
-        return f"{report.model_id} is damaged."
-    text = f"{report.model_id} is intact, {report.stages} stages checked."
-    if report.dropped_stages:
-        text += f" Damaged and dropped: layers {', '.join(report.dropped_stages)}."
-    if report.max_difference is not None:
-        text += f" Whole and halves differ by {report.max_difference:.2g} in their logits."
-    return text
+        click.echo(str(report))
+    report.require_intact()
 
 
 @model.command("remove")
