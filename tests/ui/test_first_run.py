@@ -47,8 +47,10 @@ def session(
 
 
 @pytest.fixture
-def model(session: AgentSession, settings: QSettings) -> FirstRun:
-    return FirstRun(session, settings)
+def model(session: AgentSession, settings: QSettings) -> Iterator[FirstRun]:
+    made = FirstRun(session, settings)
+    yield made
+    made.leave()
 
 
 @pytest.fixture
