@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication
@@ -17,6 +19,7 @@ from ui.endpoint import default_home
 from ui.icons import app_icon
 from ui.instance import SingleInstance
 from ui.keeper import agent_command
+from ui.preferences import preferences_of, theme_choice
 from ui.session import AgentSession
 from ui.theme import Theme
 
@@ -42,8 +45,9 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     app.setDesktopFileName("fleetapp")
     app.setWindowIcon(app_icon())
     app.setQuitOnLastWindowClosed(False)
-    Theme(app)
+    _use_state_option(app.arguments())
     home = default_home()
+    Theme(app).choose(theme_choice(preferences_of(home)))
     try:
         _make_home(home)
         instance = SingleInstance(home)
@@ -59,6 +63,13 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     desktop.stop()
     instance.release()
     return code
+
+
+def _use_state_option(arguments: Sequence[str]) -> None:
+    """``--state DIR``, which autostart gives where the state folder is not the usual one."""
+    for option, folder in pairwise(arguments):
+        if option == "--state" and folder:
+            os.environ["FLEETAPP_HOME"] = str(Path(folder).expanduser().absolute())
 
 
 def _make_home(home: Path) -> None:

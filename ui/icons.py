@@ -50,3 +50,17 @@ def _icon(name: str, percent: int | None) -> QIcon:
         painter.end()
         icon.addPixmap(pixmap)
     return icon
+
+
+@lru_cache(maxsize=16)
+def symbol(name: str, colour: str, side: int = 16, ratio: float = 1.0) -> QPixmap:
+    """A small picture in one colour, that of the text beside it, for a screen's ratio of pixels."""
+    drawing = (files("resources") / "icons" / f"{name}.svg").read_text(encoding="utf-8")
+    renderer = QSvgRenderer(QByteArray(drawing.replace("currentColor", colour).encode()))
+    pixmap = QPixmap(round(side * ratio), round(side * ratio))
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    renderer.render(painter)
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    return pixmap

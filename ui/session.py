@@ -92,6 +92,10 @@ class AgentSession(QObject):
         self._given_up = None
         self.keeper.start_anew()
 
+    def restart_agent(self) -> Call:
+        """The agent ends what it holds; the keeper misses it and starts it anew."""
+        return self.client.post("/local/v1/quit", {}, None)
+
     def set_contribute(self, on: bool) -> Call:
         """Ask the agent to contribute or not; the next status tells the outcome."""
         return self.client.post("/local/v1/contribute", {"on": on}, None)

@@ -13,7 +13,7 @@ from fleetapp.cli.agent_cmds import as_type
 from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.doctor import examine
-from fleetapp.errors import AgentNotRunning
+from fleetapp.errors import AgentNotRunning, UserError
 from fleetapp.platform import current
 from fleetapp.platform.units import size
 from fleetapp.types import BundleView
@@ -31,6 +31,8 @@ def support_bundle(app: App, /, file: Path | None, as_json: bool) -> None:
     tokens or keys are in it; README.txt inside says what is.
     """
     target = (file or Path(default_name(datetime.now().astimezone()))).absolute()
+    if target.exists():
+        raise UserError(f"{target} exists already.", remedy="Give another name.")
     bundle = _write(app, target)
     if as_json:
         output.print_json(bundle)
