@@ -201,6 +201,8 @@ class AssignmentView(msgspec.Struct, frozen=True):
     total: int = 0
     from_cache: int = 0
     message: str = ""
+    device: str = ""
+    """Kind of device that computes it; empty if the coordinator is too old to say."""
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -219,6 +221,10 @@ class NodeView(msgspec.Struct, frozen=True):
     """An admin wants it to have no work."""
     reason: str = ""
     """A ContributionReason; empty while it is not connected."""
+    temperature: float | None = None
+    """Degrees Celsius of the hottest part of its processor, if it has a sensor."""
+    certificate_ends: float | None = None
+    """When its certificate expires, in seconds since 1970, if it has said so."""
 
 
 class HopView(msgspec.Struct, frozen=True):
@@ -227,6 +233,30 @@ class HopView(msgspec.Struct, frozen=True):
     from_device: str
     to_device: str
     bytes: int
+    rtt: float = 0.0
+    """Seconds there and back as members have measured it; 0 if nobody has."""
+    bandwidth: float = 0.0
+    """Bytes per second in this direction, or 0."""
+
+
+class ChainLoad(msgspec.Struct, frozen=True):
+    """What a chain has done lately, as its head has counted it. Seconds are of one mean step.
+
+    A chain at rest makes no tokens; its times are those of the last steps that were seen.
+    """
+
+    tokens_per_second: float = 0.0
+    """Of all its answers together, over about a second."""
+    step: float = 0.0
+    """Once around the chain: as long as each answer waits for its next token."""
+    stages: tuple[float, ...] = ()
+    """Of that, what each stage has spent."""
+    wire: float = 0.0
+    """Of that, between the stages."""
+    width: float = 0.0
+    """Answers in a step."""
+    acceptance: float | None = None
+    """Share of the guessed tokens that were right; None if none were guessed."""
 
 
 class ChainView(msgspec.Struct, frozen=True):
@@ -246,6 +276,8 @@ class ChainView(msgspec.Struct, frozen=True):
     """Copies of stages, held ready for when a PC leaves; told with a model's first chain."""
     running: int = 0
     waiting: int = 0
+    load: ChainLoad | None = None
+    """None until its head has been asked, which is done while somebody watches the fleet."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

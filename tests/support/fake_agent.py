@@ -259,6 +259,9 @@ class FakeAgent:
     async def set_role(self, device_id: str, role: str) -> None:
         self._note("role", device_id, role)
 
+    async def rename(self, device_id: str, name: str) -> None:
+        self._note("rename", device_id, name)
+
     async def audit(self, count: int) -> list[AuditEntry]:
         self._note("audit", count)
         return [AuditEntry(7, 1.7e9, "local", "revoked", {"name": "DESK-9\x1b[2J"})]

@@ -227,6 +227,11 @@ class FakeLocalApi:
                 return self.models.view
         return None
 
+    def opened(self, path: str) -> None:
+        """Somebody listens to the event stream at ``path``."""
+        if path == "/local/v1/events":
+            self.streams_opened += 1
+
     def follow(self, path: str, seen: int, seconds: float) -> tuple[int, object] | None:
         """Wait for a change newer than ``seen``; None after ``seconds`` or at the end."""
         with self._changed:
@@ -252,6 +257,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._respond("POST")
+
+    def do_DELETE(self) -> None:
+        self._respond("DELETE")
 
     def log_message(self, *args: Any) -> None:
         """Quiet: what matters is in ``requests``."""
@@ -297,8 +305,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(event)
 
     def _events(self) -> None:
-        if self.path == "/local/v1/events":
-            self.fake.streams_opened += 1
+        self.fake.opened(self.path)
         self.close_connection = True
         with contextlib.suppress(ConnectionError):
             self.send_response(200)
@@ -309,6 +316,8 @@ class _Handler(BaseHTTPRequestHandler):
                 news = self.fake.follow(self.path, seen, 15.0)
                 if news is not None:
                     seen, now = news
+                    if now is None:
+                        break
                     if now == shown:
                         continue
                     shown = now
