@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QSettings
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from fleetapp.errors import FleetError, ReadOnly
@@ -17,6 +17,7 @@ from ui.endpoint import default_home
 from ui.icons import app_icon
 from ui.instance import SingleInstance
 from ui.keeper import agent_command
+from ui.language import Language, chosen
 from ui.session import AgentSession
 from ui.theme import Theme
 
@@ -42,8 +43,9 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     app.setDesktopFileName("fleetapp")
     app.setWindowIcon(app_icon())
     app.setQuitOnLastWindowClosed(False)
-    Theme(app)
     home = default_home()
+    Language(app).use(chosen(QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat)))
+    Theme(app)
     try:
         _make_home(home)
         instance = SingleInstance(home)
@@ -65,7 +67,8 @@ def _make_home(home: Path) -> None:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ReadOnly(f"The folder {home} cannot be made: {error.strerror}.") from error
+        odd = QCoreApplication.translate("App", "The folder {folder} cannot be made: {why}.")
+        raise ReadOnly(odd.format(folder=home, why=error.strerror)) from error
 
 
 def _refuse(error: FleetError) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
 from fleetapp.errors import AgentNotRunning, FleetError, Malformed
 from fleetapp.types import LocalStatus
 from ui.client import AgentClient, is_success, reply_error
+
+translate = QCoreApplication.translate
 
 SILENCE = 40.0
 """Seconds; the agent sends at least a comment every 15."""
@@ -33,7 +35,9 @@ class SseParser:
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) + sum(map(len, self._data)) > MAX_EVENT:
-            raise Malformed("The agent sent an event that is larger than allowed.")
+            raise Malformed(
+                translate("Errors", "The agent sent an event that is larger than allowed.")
+            )
         events = []
         self.comments = []
         for line in lines:
@@ -102,8 +106,8 @@ class StatusStream(QObject):
                 self.received.emit(status)
         except msgspec.DecodeError as error:
             self._problem = Malformed(
-                f"This desktop app does not understand the agent: {error}.",
-                remedy="Quit and start it again, so that both have the same version.",
+                self.tr("This desktop app does not understand the agent: {why}.").format(why=error),
+                remedy=self.tr("Quit and start it again, so that both have the same version."),
             )
             reply.abort()
         except Malformed as error:
@@ -116,7 +120,7 @@ class StatusStream(QObject):
             return
         error = self._problem or reply_error(reply)
         reply.deleteLater()
-        self._lose(error or AgentNotRunning("The agent on this PC has ended."))
+        self._lose(error or AgentNotRunning(self.tr("The agent on this PC has ended.")))
 
     def _lose(self, error: FleetError) -> None:
         delay = BACKOFF[min(self._failures, len(BACKOFF) - 1)]
