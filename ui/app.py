@@ -24,6 +24,10 @@ from ui.theme import Theme
 
 def main() -> None:
     """Entry point of the gui script."""
+    if any(a.partition("=")[0] == "--gallery" for a in sys.argv):
+        from ui.gallery.main import main as gallery  # noqa: PLC0415 - for those who draw pictures
+
+        sys.exit(gallery(sys.argv[1:]))
     sys.exit(run(sys.argv, agent_command()))
 
 

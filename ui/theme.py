@@ -115,10 +115,14 @@ class Theme(QObject):
         """Light, dark, or hands off."""
         hints = self._app.styleHints()
         if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
-            self._app.setPalette(QPalette())
-            self._app.setStyleSheet(HIGH_CONTRAST)
+            self.leave_to_system()
             return
         self.apply(DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT)
+
+    def leave_to_system(self, palette: QPalette | None = None) -> None:
+        """Use the system's own colours, or those of a palette that stands for them."""
+        self._app.setPalette(palette or QPalette())
+        self._app.setStyleSheet(HIGH_CONTRAST)
 
     def apply(self, colours: Colours) -> None:
         """Use these colours for everything."""

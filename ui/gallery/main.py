@@ -1,0 +1,58 @@
+"""``fleetapp-tray --gallery DIR``: every screen in every state as a picture, without an agent."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+SCHEMES = ("light", "dark", "contrast")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Draw the pictures; the exit code is 1 if ``--check`` finds something wrong."""
+    options = _parser().parse_args(argv)
+    # Qt looks at these when it starts
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    os.environ["QT_SCALE_FACTOR"] = str(options.scale)
+    os.environ["TZ"] = "UTC"
+    if hasattr(time, "tzset"):
+        time.tzset()
+    from ui.gallery.draw import Gallery  # noqa: PLC0415
+
+    wanted = options.only.split(",") if options.only else []
+    gallery = Gallery(options.language, reverse=options.reverse)
+    found = [
+        line
+        for scheme in options.scheme.split(",")
+        for line in gallery.draw(options.gallery, scheme, wanted)
+    ]
+    gallery.close()
+    if options.check:
+        print(*sorted(set(found)), sep="\n", end="\n" if found else "")  # noqa: T201
+        return 1 if found else 0
+    print(f"{gallery.drawn} pictures are in {options.gallery}.")  # noqa: T201
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fleetapp-tray", description=__doc__)
+    parser.add_argument("--gallery", type=Path, metavar="DIR", required=True)
+    parser.add_argument("--scale", type=float, default=1.0, help="1 to 4; 2 is 200%%")
+    parser.add_argument("--language", choices=("en", "de"), default="en")
+    parser.add_argument(
+        "--scheme", default=",".join(SCHEMES), help="some of light,dark,contrast; all by default"
+    )
+    parser.add_argument("--only", default="", metavar="NAMES", help="such as chat-answer,pc")
+    parser.add_argument("--reverse", action="store_true", help="from right to left")
+    parser.add_argument(
+        "--check", action="store_true", help="also list clipped texts, overlaps, doubled keys"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
