@@ -66,6 +66,16 @@ STATES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Try again, or ask the admin to approve."),
 )
 
+PHASES: tuple[str, ...] = (
+    # of the first shard: fleetapp/agent/agent.py
+    QT_TRANSLATE_NOOP("Agent", "Waiting {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Downloading {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Verifying {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Compiling {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Loading {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Ready {model}."),
+)
+
 ERRORS: tuple[str, ...] = (
     # joining: fleetapp/fleet, fleetapp/hub, fleetapp/agent
     QT_TRANSLATE_NOOP("Agent", "The hub does not know this join code."),
@@ -117,6 +127,14 @@ ERRORS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "{count} requests are waiting already."),
     QT_TRANSLATE_NOOP("Agent", "Try again later, or add PCs to the fleet."),
     QT_TRANSLATE_NOOP("Agent", "The shard did not load in time and was stopped."),
+    QT_TRANSLATE_NOOP("Agent", "{name} left the fleet while it held a stage."),
+    QT_TRANSLATE_NOOP("Agent", "{name} stopped contributing."),
+    QT_TRANSLATE_NOOP("Agent", "See with 'fleetapp fleet' which PCs are there, and ask again."),
+    QT_TRANSLATE_NOOP("Agent", "The coordinator has gone while it was answering."),
+    QT_TRANSLATE_NOOP("Agent", "Ask again; this PC reconnects by itself."),
+    QT_TRANSLATE_NOOP(
+        "Agent", "{what} needs {needed} on the disk of {path}, which has {free} free."
+    ),
     QT_TRANSLATE_NOOP("Agent", "Try again in a moment."),
 )
 
@@ -151,7 +169,7 @@ REMEDIES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Start it with 'fleetapp agent', or try 'fleetapp demo'."),
 )
 
-SENTENCES: tuple[str, ...] = (*REASONS, *STATES, *ERRORS, *REMEDIES)
+SENTENCES: tuple[str, ...] = (*REASONS, *STATES, *PHASES, *ERRORS, *REMEDIES)
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _BETWEEN = re.compile(r"(?<=[.!?]) (?=[A-Z'])")

@@ -116,6 +116,8 @@ class FleetDialog(QDialog):
         self._busy(False)
         if not isinstance(error, Cancelled):
             self.notice.show_error(error)
+            # once the layout knows how many lines that takes
+            QTimer.singleShot(0, self, self.adjustSize)
 
     def _busy(self, busy: bool) -> None:
         self.progress.setVisible(busy)

@@ -187,6 +187,30 @@
         <translation>Versuchen Sie es noch einmal, oder bitten Sie den Administrator um die Freigabe.</translation>
     </message>
     <message>
+        <source>Waiting {model}.</source>
+        <translation>{model} wartet.</translation>
+    </message>
+    <message>
+        <source>Downloading {model}.</source>
+        <translation>{model} wird heruntergeladen.</translation>
+    </message>
+    <message>
+        <source>Verifying {model}.</source>
+        <translation>{model} wird geprüft.</translation>
+    </message>
+    <message>
+        <source>Compiling {model}.</source>
+        <translation>{model} wird kompiliert.</translation>
+    </message>
+    <message>
+        <source>Loading {model}.</source>
+        <translation>{model} wird geladen.</translation>
+    </message>
+    <message>
+        <source>Ready {model}.</source>
+        <translation>{model} ist bereit.</translation>
+    </message>
+    <message>
         <source>The hub does not know this join code.</source>
         <translation>Der Koordinator kennt diesen Beitrittscode nicht.</translation>
     </message>
@@ -329,6 +353,30 @@
     <message>
         <source>The shard did not load in time and was stopped.</source>
         <translation>Der Modellteil wurde nicht rechtzeitig geladen und deshalb gestoppt.</translation>
+    </message>
+    <message>
+        <source>{name} left the fleet while it held a stage.</source>
+        <translation>{name} hat die Flotte verlassen und hielt noch eine Stufe.</translation>
+    </message>
+    <message>
+        <source>{name} stopped contributing.</source>
+        <translation>{name} trägt nicht mehr bei.</translation>
+    </message>
+    <message>
+        <source>See with &apos;fleetapp fleet&apos; which PCs are there, and ask again.</source>
+        <translation>Sehen Sie mit „fleetapp fleet“ nach, welche PCs da sind, und fragen Sie noch einmal.</translation>
+    </message>
+    <message>
+        <source>The coordinator has gone while it was answering.</source>
+        <translation>Der Koordinator ist während der Antwort ausgefallen.</translation>
+    </message>
+    <message>
+        <source>Ask again; this PC reconnects by itself.</source>
+        <translation>Fragen Sie noch einmal; dieser PC verbindet sich von selbst wieder.</translation>
+    </message>
+    <message>
+        <source>{what} needs {needed} on the disk of {path}, which has {free} free.</source>
+        <translation>{what}: nötig sind {needed} auf dem Datenträger von {path}, frei sind {free}.</translation>
     </message>
     <message>
         <source>Try again in a moment.</source>
@@ -804,9 +852,16 @@
     </message>
 </context>
 <context>
+    <name>ConversationDelegate</name>
+    <message>
+        <source>Title of the chat</source>
+        <translation>Titel des Chats</translation>
+    </message>
+</context>
+<context>
     <name>CopyField</name>
     <message>
-        <source>&amp;Copy</source>
+        <source>Co&amp;py</source>
         <translation>&amp;Kopieren</translation>
     </message>
     <message>
@@ -1258,7 +1313,7 @@
     </message>
     <message>
         <source>Search chats (Ctrl+K)</source>
-        <translation>Chats durchsuchen (Strg+K)</translation>
+        <translation>Suchen (Strg+K)</translation>
     </message>
     <message>
         <source>Search chats</source>

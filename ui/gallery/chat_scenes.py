@@ -156,7 +156,7 @@ def _answer(stage: Stage) -> ChatWindow:
 
 def _failure(stage: Stage) -> QWidget:
     chat, first = _chat(stage)
-    lost = ChainBroken("DESK-12 left while this answer was being written.")
+    lost = ChainBroken("DESK-12 left the fleet while it held a stage.")
     failed = Failure(lost.code, agent_words.said(lost.message), agent_words.said(lost.remedy))
     chat.record_in(
         first.conversation,

@@ -29,6 +29,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.widgets.elided_label import ElidedLabel
+
 SLACK = 2
 """Pixels; borders may lie on each other."""
 OVER = "over"
@@ -37,7 +39,7 @@ OVER = "over"
 
 def complaints(window: QWidget) -> list[str]:
     """What is wrong with a window as it is on the screen, in words."""
-    shown = [w for w in window.findChildren(QWidget) if w.isVisibleTo(window)]
+    shown = [w for w in window.findChildren(QWidget) if not w.visibleRegion().isEmpty()]
     return [
         *(line for widget in shown for line in _clipped(widget)),
         *_overlapping(shown),
@@ -55,26 +57,28 @@ def _say(widget: QWidget, text: str = "") -> str:
 
 
 def _clipped(widget: QWidget) -> Iterator[str]:
-    if isinstance(widget, QLabel):
-        if widget.text() and _label_needs(widget):
-            yield f"{_say(widget, widget.text())} is clipped"
-    elif isinstance(widget, QAbstractButton):
-        if widget.text() and widget.sizeHint().width() > widget.width() + SLACK:
-            yield f"{_say(widget, widget.text())} is clipped"
-    elif isinstance(widget, QLineEdit):
-        room = widget.width() - 2 * SLACK
-        if widget.placeholderText() and not widget.text():
+    room = widget.width() + SLACK
+    advance = widget.fontMetrics().horizontalAdvance
+    text, needs = "", 0
+    match widget:
+        case ElidedLabel():
+            return  # says the rest in its tooltip
+        case QLabel():
+            text, needs = widget.text(), room + 1 if _label_needs(widget) else 0
+        case QAbstractButton():
+            text, needs = widget.text(), widget.sizeHint().width()
+        case QLineEdit() if not widget.text():
             text = widget.placeholderText()
-            if widget.fontMetrics().horizontalAdvance(text) > room - 12:
-                yield f"{_say(widget, text)} is clipped"
-    elif isinstance(widget, QComboBox):
-        if widget.fontMetrics().horizontalAdvance(widget.currentText()) > widget.width() - 24:
-            yield f"{_say(widget, widget.currentText())} is clipped"
-    elif isinstance(widget, QTabBar):
-        if widget.sizeHint().width() > widget.width() + SLACK:
-            yield f"{_say(widget)} has no room for its tabs"
-    elif isinstance(widget, QHeaderView):
-        yield from _clipped_headers(widget)
+            needs = advance(text) + 12
+        case QComboBox():
+            text = widget.currentText()
+            needs = advance(text) + 24
+        case QTabBar():
+            text, needs = widget.tabText(widget.count() - 1), widget.sizeHint().width()
+        case QHeaderView():
+            yield from _clipped_headers(widget)
+    if text and needs > room:
+        yield f"{_say(widget, text)} is clipped"
 
 
 def _label_needs(label: QLabel) -> bool:

@@ -116,7 +116,9 @@ def _refusal(stage: Stage) -> QWidget:
     window = _this_pc("ready")(stage)
     stage.desktop.actions.contribute.trigger()
     stage.client.refuse(
-        ManagedByPolicy("The setting contribute is managed by your company and cannot be changed.")
+        ManagedByPolicy(
+            "The setting contribute is managed by the machine policy and cannot be changed."
+        )
     )
     return window
 

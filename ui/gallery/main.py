@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -16,7 +17,8 @@ def main(argv: Sequence[str]) -> int:
     """Draw the pictures; the exit code is 1 if ``--check`` finds something wrong."""
     options = _parser().parse_args(argv)
     # Qt looks at these when it starts
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    screen = _screen(options.gallery, options.scale)
+    os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={screen}"
     os.environ["QT_SCALE_FACTOR"] = str(options.scale)
     os.environ["TZ"] = "UTC"
     if hasattr(time, "tzset"):
@@ -31,11 +33,30 @@ def main(argv: Sequence[str]) -> int:
         for line in gallery.draw(options.gallery, scheme, wanted)
     ]
     gallery.close()
+    screen.unlink()
     if options.check:
         print(*sorted(set(found)), sep="\n", end="\n" if found else "")  # noqa: T201
         return 1 if found else 0
     print(f"{gallery.drawn} pictures are in {options.gallery}.")  # noqa: T201
     return 0
+
+
+def _screen(folder: Path, scale: float) -> Path:
+    """Describe a screen that has the same room at every scale: 1920 x 1080 of Qt's pixels."""
+    screen = {
+        "name": "gallery",
+        "x": 0,
+        "y": 0,
+        "width": round(1920 * scale),
+        "height": round(1080 * scale),
+        "logicalDpi": 96,
+        "logicalBaseDpi": 96,
+        "dpr": 1,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "screen.json"
+    file.write_text(json.dumps({"screens": [screen]}), encoding="ascii")
+    return file
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -94,7 +94,7 @@ def pc_states() -> dict[str, AgentView]:
     odd = QCoreApplication.translate(
         "StatusStream", "This desktop app does not understand the agent: {why}."
     ).format(why="Object missing required field `state`")
-    full = "The disk has 0.4 GB left and 1.6 GB are needed."
+    full = "The shard needs 1700 MB on the disk of D:, which has 400 MB free."
     return {
         "starting": AgentView(),
         "not-joined": connected(lonely()),

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from fleetapp.contribution.rules import decide
 from fleetapp.errors import FleetError
-from fleetapp.types import ContributionReason
+from fleetapp.types import ContributionReason, Phase
 from tests.unit.contribution.test_rules import EXAMPLES, pc
 from ui import agent_words
 from ui.language import Language
@@ -51,6 +51,11 @@ def spoken() -> str:
 @pytest.mark.parametrize("sentence", [*agent_words.STATES, *agent_words.ERRORS])
 def test_every_listed_sentence_is_one_the_agent_can_say(sentence: str) -> None:
     assert re.sub(r"\{\w+\}", "{}", sentence) in spoken()
+
+
+def test_every_phase_before_a_shard_is_in_use_is_listed() -> None:
+    said = {f"{phase.capitalize()} {{model}}." for phase in get_args(Phase)}
+    assert said - {"Linked {model}.", "Failed {model}."} == set(agent_words.PHASES)
 
 
 def remedies(cls: type[FleetError] = FleetError) -> set[str]:
