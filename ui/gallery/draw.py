@@ -84,23 +84,24 @@ class Gallery(QObject):
         self._language.use(language, PLACES[language])
         self._theme = Theme(self._app)
         self._stages: list[Stage] = []
-        self.drawn = 0
+        self.shown = 0
 
     def close(self) -> None:
         """Give the files of all scenes back."""
         for stage in self._stages:
             stage.close()
 
-    def draw(self, folder: Path, scheme: str, only: list[str]) -> list[str]:
-        """Put the pictures of one scheme into a folder of its name.
+    def show(self, folder: Path, scheme: str, only: list[str], *, check: bool) -> list[str]:
+        """Go through the scenes in one scheme: put pictures into a folder of its name, or check.
 
         Args:
             folder: where that folder is made.
             scheme: light, dark or contrast.
             only: scenes, or groups such as ``chat``; empty means all.
+            check: look for what is wrong, see ``complaints``, and draw nothing.
 
         Returns:
-            What is wrong with them, see ``complaints``.
+            What is wrong.
         """
         if scheme == "contrast":
             self._theme.leave_to_system(high_contrast())
@@ -115,9 +116,10 @@ class Gallery(QObject):
             self._stages.append(stage)
             window = scene.show(stage)
             stage.settle()
-            if not window.grab().save(str(folder / scheme / f"{scene.name}.png")):
+            if check:
+                found += [f"{scene.name}: {complaint}" for complaint in complaints(window)]
+            elif not window.grab().save(str(folder / scheme / f"{scene.name}.png")):
                 found.append(f"{scene.name}: the picture cannot be written to {folder / scheme}")
-            found += [f"{scene.name}: {complaint}" for complaint in complaints(window)]
-            self.drawn += 1
+            self.shown += 1
             stage.clear()
         return found

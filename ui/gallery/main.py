@@ -14,7 +14,7 @@ SCHEMES = ("light", "dark", "contrast")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Draw the pictures; the exit code is 1 if ``--check`` finds something wrong."""
+    """Draw the pictures; the exit code is 1 if something is wrong with them."""
     options = _parser().parse_args(argv)
     # Qt looks at these when it starts
     screen = _screen(options.gallery, options.scale)
@@ -30,14 +30,19 @@ def main(argv: Sequence[str]) -> int:
     found = [
         line
         for scheme in options.scheme.split(",")
-        for line in gallery.draw(options.gallery, scheme, wanted)
+        for line in gallery.show(options.gallery, scheme, wanted, check=options.check)
     ]
     gallery.close()
     screen.unlink()
-    if options.check:
-        print(*sorted(set(found)), sep="\n", end="\n" if found else "")  # noqa: T201
-        return 1 if found else 0
-    print(f"{gallery.drawn} pictures are in {options.gallery}.")  # noqa: T201
+    for line in sorted(set(found)):
+        print(line)  # noqa: T201
+    if found:
+        return 1
+    if not gallery.shown:
+        print("There is no such scene.", file=sys.stderr)  # noqa: T201
+        return 2
+    if not options.check:
+        print(f"{gallery.shown} pictures are in {options.gallery}.")  # noqa: T201
     return 0
 
 
@@ -70,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", metavar="NAMES", help="such as chat-answer,pc")
     parser.add_argument("--reverse", action="store_true", help="from right to left")
     parser.add_argument(
-        "--check", action="store_true", help="also list clipped texts, overlaps, doubled keys"
+        "--check", action="store_true", help="instead, list clipped texts, overlaps, doubled keys"
     )
     return parser
 
