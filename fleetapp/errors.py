@@ -14,6 +14,8 @@
     │   ├── NotFound                no such model, node, code, conversation
     │   ├── Unauthorized            no or wrong API key or token
     │   ├── AlreadyRunning          a second start on the same state folder
+    │   ├── Busy                    what was asked for is in use, or being worked on
+    │   ├── LicenceNotAccepted      a model whose terms somebody has to agree to first
     │   └── BadSetting              a setting's value or file makes no sense
     │       └── ManagedByPolicy     an administrator has laid this value down
     ├── ModelError
@@ -50,6 +52,7 @@
     │   │   └── StageSilent         it is there, but nothing is heard of it
     │   ├── RunnerFailed            a runner process crashed or hung
     │   ├── NotContributing         a PC does not work for the fleet now
+    │   ├── Interrupted             the agent ended before the work did
     │   └── AgentNotRunning         this PC's agent is not running
     └── Cancelled                   ended by the person or client that asked
 
@@ -145,6 +148,16 @@ class AlreadyRunning(UserError):
     code = "already_running"
     http_status = 409
     exit_code = 3
+
+
+class Busy(UserError):
+    code = "busy"
+    http_status = 409
+
+
+class LicenceNotAccepted(UserError):
+    code = "licence_not_accepted"
+    http_status = 403
 
 
 class BadSetting(UserError):
@@ -340,6 +353,11 @@ class RunnerFailed(FleetUnavailable):
 class NotContributing(FleetUnavailable):
     code = "not_contributing"
     default_remedy = "The fleet goes on without this PC; it comes back by itself."
+
+
+class Interrupted(FleetUnavailable):
+    code = "interrupted"
+    default_remedy = "Start it again; a download goes on where it stopped."
 
 
 class AgentNotRunning(FleetUnavailable):

@@ -27,6 +27,14 @@ Phase = Literal[
     "waiting", "downloading", "verifying", "compiling", "loading", "ready", "linked", "failed"
 ]
 
+ModelPhase = Literal[
+    "starting", "waiting", "downloading", "unpacking", "verifying", "copying", "converting",
+    "inspecting", "checking", "splitting", "hashing",
+]  # fmt: skip
+"""What work on a model is at: ``waiting`` for another process; ``verifying`` hashes what is there
+already, ``hashing`` what was just made; ``checking`` runs the whole against its parts."""
+Unit = Literal["bytes", "layers", "steps"]
+
 DeviceClass = Literal["CPU", "GPU", "NPU"]
 ContributionReason = Literal[
     "contributing",
@@ -184,6 +192,8 @@ class AssignmentView(msgspec.Struct, frozen=True):
     total: int = 0
     from_cache: int = 0
     message: str = ""
+    device: str = ""
+    """Kind of device that computes it; empty if the coordinator is too old to say."""
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -202,6 +212,10 @@ class NodeView(msgspec.Struct, frozen=True):
     """An admin wants it to have no work."""
     reason: str = ""
     """A ContributionReason; empty while it is not connected."""
+    temperature: float | None = None
+    """Degrees Celsius of the hottest part of its processor, if it has a sensor."""
+    certificate_ends: float | None = None
+    """When its certificate expires, in seconds since 1970, if it has said so."""
 
 
 class HopView(msgspec.Struct, frozen=True):
@@ -210,6 +224,30 @@ class HopView(msgspec.Struct, frozen=True):
     from_device: str
     to_device: str
     bytes: int
+    rtt: float = 0.0
+    """Seconds there and back as members have measured it; 0 if nobody has."""
+    bandwidth: float = 0.0
+    """Bytes per second in this direction, or 0."""
+
+
+class ChainLoad(msgspec.Struct, frozen=True):
+    """What a chain has done lately, as its head has counted it. Seconds are of one mean step.
+
+    A chain at rest makes no tokens; its times are those of the last steps that were seen.
+    """
+
+    tokens_per_second: float = 0.0
+    """Of all its answers together, over about a second."""
+    step: float = 0.0
+    """Once around the chain: as long as each answer waits for its next token."""
+    stages: tuple[float, ...] = ()
+    """Of that, what each stage has spent."""
+    wire: float = 0.0
+    """Of that, between the stages."""
+    width: float = 0.0
+    """Answers in a step."""
+    acceptance: float | None = None
+    """Share of the guessed tokens that were right; None if none were guessed."""
 
 
 class ChainView(msgspec.Struct, frozen=True):
@@ -229,6 +267,8 @@ class ChainView(msgspec.Struct, frozen=True):
     """Copies of stages, held ready for when a PC leaves; told with a model's first chain."""
     running: int = 0
     waiting: int = 0
+    load: ChainLoad | None = None
+    """None until its head has been asked, which is done while somebody watches the fleet."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -334,3 +374,88 @@ class AuditCheck(msgspec.Struct, frozen=True):
     head: str
     """Hex hash of the newest line, to be noted elsewhere."""
     problems: tuple[str, ...] = ()
+
+
+class Licence(msgspec.Struct, frozen=True):
+    """Under which terms a model may be used."""
+
+    id: str
+    """As the model's author writes it, ``Apache-2.0`` for example; empty if nobody says."""
+    url: str = ""
+    """Where its text is; empty if that is not known."""
+    accept: bool = False
+    """Its terms restrict use: somebody has to agree before a model of the catalogue is fetched."""
+
+
+class LibraryModel(msgspec.Struct, frozen=True):
+    """An imported model. Whether it is served: the chains of :class:`FleetView`."""
+
+    id: str
+    title: str
+    licence: Licence
+    bytes: int
+    layers: int
+    context: int
+    """Tokens of prompt and answer together."""
+    architecture: str
+    quantisation: str
+    """``GGUF Q8_0`` or the type of most weights; empty if not known."""
+    source: str
+    """Where it came from, in words."""
+    chat: bool
+    """Whether it has a chat template."""
+
+
+class CatalogModel(msgspec.Struct, frozen=True):
+    """A model known by name."""
+
+    id: str
+    title: str
+    licence: Licence
+    bytes: int
+    """Of the file to be fetched."""
+    in_library: bool
+    default: bool
+    """The small one to begin with."""
+    fetched: int = 0
+    """Bytes that an interrupted download has left, to go on from."""
+
+
+class JobError(msgspec.Struct, frozen=True):
+    """A FleetError, by ``errors.from_code`` one again."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+class ModelJob(msgspec.Struct, frozen=True):
+    """Work on one model that goes on, or the last one's outcome."""
+
+    job: str
+    kind: Literal["get", "import", "verify"]
+    model: str
+    """Its id in the library."""
+    state: Literal["running", "done", "failed", "cancelled"] = "running"
+    phase: ModelPhase = "starting"
+    done: int = 0
+    total: int = 0
+    """0 while nobody knows."""
+    unit: Unit = "bytes"
+    seconds_left: float | None = None
+    """Of this phase, if that can be told."""
+    message: str = ""
+    error: JobError | None = None
+    asked: str = ""
+    """What was asked for: name or address, or the path that is imported."""
+
+
+class ModelsView(msgspec.Struct, frozen=True):
+    """The models of this PC (``GET /local/v1/models``)."""
+
+    library: tuple[LibraryModel, ...]
+    catalog: tuple[CatalogModel, ...]
+    jobs: tuple[ModelJob, ...] = ()
+    """Oldest first; of those that have ended the last for each model."""
+    folder: str = ""
+    """Of the library."""

@@ -151,13 +151,18 @@ class _ErrorBody(msgspec.Struct):
     error: _ErrorDetail
 
 
-def _from_body(status: int, body: bytes) -> FleetError:
+def told_error(body: bytes) -> FleetError | None:
+    """The error that a body, or the last event of a stream, tells of; None if it is none."""
     try:
         detail = msgspec.json.decode(body, type=_ErrorBody).error
     except msgspec.DecodeError:
-        odd = translate("Errors", "The agent refused with status {status} and gave no reason.")
-        return FleetError(odd.format(status=status))
+        return None
     return from_code(detail.code, agent_words.said(detail.message), agent_words.said(detail.remedy))
+
+
+def _from_body(status: int, body: bytes) -> FleetError:
+    odd = translate("Errors", "The agent refused with status {status} and gave no reason.")
+    return told_error(body) or FleetError(odd.format(status=status))
 
 
 class AgentClient(QObject):
@@ -179,6 +184,17 @@ class AgentClient(QObject):
     ) -> Call:
         """``POST path`` with ``body`` as JSON."""
         return self._call(path, msgspec.json.encode(body), result, deadline)
+
+    def delete(self, path: str, deadline: float = DEADLINE) -> Call:
+        """``DELETE path``; the call succeeds with None."""
+        call = Call(None, deadline, self)
+        try:
+            request = self._request(read_endpoint(self.home), path)
+        except AgentNotRunning as error:
+            call.refuse(error)
+            return call
+        call.begin(self._network.deleteResource(request))
+        return call
 
     def open_stream(self, path: str, silence: float) -> QNetworkReply:
         """A response that goes on; it ends by itself after ``silence`` seconds without a byte.

@@ -33,6 +33,9 @@ class RemoteAdmin:
     async def set_role(self, device_id: str, role: GivenRole) -> None:
         await self._call("POST", "fleet/role", Any, {"device_id": device_id, "role": role})
 
+    async def rename(self, device_id: str, name: str) -> None:
+        await self._call("POST", "fleet/rename", Any, {"device_id": device_id, "name": name})
+
     async def codes(self) -> Sequence[JoinCodeView]:
         return await self._call("GET", "fleet/codes", tuple[JoinCodeView, ...])
 

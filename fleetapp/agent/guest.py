@@ -150,6 +150,11 @@ class Guest:
             return None
         return NotContributing(self.decision.sentence)
 
+    @property
+    def temperature(self) -> float | None:
+        """Whole degrees Celsius of the hottest part of the processor; None without a sensor."""
+        return self._monitor.temperature
+
     def memory_for_fleet(self) -> int:
         """Bytes that the fleet may still use here."""
         free = self._platform.memory_free()

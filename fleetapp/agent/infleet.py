@@ -127,6 +127,7 @@ class InFleet:
         self._blobs: Bound | None = None
         self._told_shards: dict[str, str] = {}
         self._told_hosts: tuple[str, ...] = ()
+        self._told_end = 0.0
         self._meter = Meter()
         self.stages = StageHost(
             store=self._store,
@@ -365,6 +366,7 @@ class InFleet:
             hosts=self._told_hosts,
             held=self.stages.held(),
             instance=pc.instance,
+            certificate_ends=self._tell_end(),
             hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
             holds="" if self._wants_whole_lists else self.trust.fingerprint,
             shards=self._told_shards,
@@ -375,6 +377,7 @@ class InFleet:
         guest = self.pc.guest
         told, self._told_shards = self._told_shards, self._shards()
         before, self._told_hosts = self._told_hosts, self._announced
+        end = self._told_end
         return Heartbeat(
             seq=seq,
             memory_free=guest.memory_for_fleet(),
@@ -386,7 +389,14 @@ class InFleet:
             lends=guest.lends or ("CPU",),
             shards=self._told_shards if self._told_shards != told else None,
             hosts=self._told_hosts if self._told_hosts != before else None,
+            certificate_ends=self._told_end if self._tell_end() != end else None,
+            temperature=guest.temperature,
         )
+
+    def _tell_end(self) -> float:
+        """When this PC's certificate expires; remembered as told."""
+        self._told_end = self.renewal.leaf.not_valid_after_utc.timestamp()
+        return self._told_end
 
     def _setup(self) -> RunnerSetup:
         return runner_setup(self.pc, self.enrolment.credentials, self.fleet_id)

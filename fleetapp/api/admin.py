@@ -36,6 +36,11 @@ class _Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: GivenRole
 
 
+class _Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    device_id: str
+    name: str
+
+
 class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 24.0
     uses: int = 10
@@ -63,6 +68,7 @@ class AdminRoutes:
         return (
             *(("POST", f"fleet/{d}", partial(self._decide, d)) for d in get_args(Decision)),
             ("POST", "fleet/role", self._role),
+            ("POST", "fleet/rename", self._rename),
             ("GET", "fleet/audit", self._audit),
             ("GET", "fleet/audit/check", self._check),
             ("GET", "fleet/codes", self._codes),
@@ -81,6 +87,11 @@ class AdminRoutes:
     async def _role(self, request: web.Request) -> web.Response:
         admin, asked = self._admin(request), await read_body(request, _Role)
         await admin.set_role(asked.device_id, asked.role)
+        return done()
+
+    async def _rename(self, request: web.Request) -> web.Response:
+        admin, asked = self._admin(request), await read_body(request, _Rename)
+        await admin.rename(asked.device_id, asked.name)
         return done()
 
     async def _audit(self, request: web.Request) -> web.Response:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
 
+from fleetapp.agent.librarian import ModelCalls
 from fleetapp.agent.office import OfficeCalls
 from fleetapp.api.admin import AdminRoutes, Handler, done, read_body
 from fleetapp.api.auth import loopback_authorizer
-from fleetapp.api.errors import error_body, internal, json_response, use_error_middleware
-from fleetapp.api.feed import Pull
+from fleetapp.api.errors import json_response, use_error_middleware
+from fleetapp.api.models import ModelRoutes
 from fleetapp.api.office import OfficeRoutes
-from fleetapp.api.sse import ClientGone, EventStream, connected
+from fleetapp.api.views import stream_views
 from fleetapp.engine.pipe import RunnerStats, TraceView
-from fleetapp.errors import FleetError
 from fleetapp.hub.admin import Admin
 from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
-
-COMMENT_EVERY = 15.0
 
 
 class LocalAgent(Protocol):
@@ -108,6 +106,11 @@ class LocalAgent(Protocol):
     @property
     def office(self) -> OfficeCalls:
         """The coordinator's office of this PC."""
+        ...
+
+    @property
+    def models(self) -> ModelCalls:
+        """The model library of this PC."""
         ...
 
     async def start_model(
@@ -213,6 +216,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "models/stop", local.stop),
         *AdminRoutes(lambda _: agent.admin).routes(),
         *OfficeRoutes(lambda: agent.office).routes(),
+        *ModelRoutes(lambda: agent.models).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
@@ -226,7 +230,7 @@ class _Local:
         return json_response(await self._agent.status())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        return await _stream(request, self._agent.events())
+        return await stream_views(request, self._agent.events())
 
     async def search(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.search())
@@ -272,7 +276,7 @@ class _Local:
         return json_response(await self._agent.fleet_view())
 
     async def fleet_events(self, request: web.Request) -> web.StreamResponse:
-        return await _stream(request, self._agent.fleet_events())
+        return await stream_views(request, self._agent.fleet_events())
 
     async def runners(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.runners())
@@ -294,28 +298,3 @@ class _Local:
         asked = await read_body(request, _Stop)
         await self._agent.stop_model(asked.model)
         return done()
-
-
-async def _stream(request: web.Request, views: AsyncIterator[Any]) -> web.StreamResponse:
-    """Each view as an event, until the listener goes or the agent ends."""
-    stream = EventStream(request)
-    pull = Pull(views, lambda: connected(request))
-    try:
-        await stream.open()
-        while True:
-            view = await pull.next(COMMENT_EVERY)
-            if view is None:
-                await stream.comment()
-            else:
-                await stream.send(view)
-    except EOFError:
-        await stream.end()
-    except ClientGone:
-        pass  # a window was closed
-    except FleetError as error:
-        await stream.end(error_body(error))
-    except Exception as error:  # noqa: BLE001 - the status line is out: the middleware is too late
-        await stream.end(error_body(internal(error)))
-    finally:
-        await pull.close()
-    return stream.response

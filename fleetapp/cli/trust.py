@@ -1,4 +1,4 @@
-"""``fleetapp fleet role|audit``: who may do what, and who did."""
+"""``fleetapp fleet role|rename|audit``: who may do what, and who did."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ VERIFY_SECONDS = 120.0
 def add_trust(group: click.Group) -> None:
     """Put the commands into ``fleetapp fleet``."""
     group.add_command(role)
+    group.add_command(rename)
     group.add_command(audit)
     group.add_command(recovery)
     group.add_command(move_coordinator)
@@ -45,6 +46,23 @@ def role(app: App, /, pc: str, role: GivenRole, yes: bool) -> None:
             click.confirm(f"Let whoever uses {named} administer the fleet?", abort=True)
         client.request("POST", "/local/v1/fleet/role", {"device_id": node.device_id, "role": role})
     click.echo(f"{named} is {'an admin' if role == 'admin' else 'a plain member'} now.")
+
+
+@click.command()
+@click.argument("pc", metavar="DEVICE-OR-NAME")
+@click.argument("name")
+@common_options
+@pass_app
+def rename(app: App, /, pc: str, name: str) -> None:
+    """Call a PC NAME in this fleet; an empty one ('') gives it its own name back."""
+    with agent_client(app.home) as client:
+        view = as_type(client.request("GET", "/local/v1/fleet"), FleetView)
+        node = find(view.nodes, pc, "rename", MEMBER_STATES)
+        body = {"device_id": node.device_id, "name": name}
+        client.request("POST", "/local/v1/fleet/rename", body)
+    shown = output.one_line(name.strip())
+    called = f"called {shown}" if shown else "called what it calls itself"
+    click.echo(f"{output.one_line(node.name)} ({node.device_id}) is now {called}.")
 
 
 @click.command()

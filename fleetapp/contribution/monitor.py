@@ -124,6 +124,12 @@ class Monitor:
         return self._standing.decision
 
     @property
+    def temperature(self) -> float | None:
+        """Whole degrees Celsius of the hottest part of the processor, as last seen."""
+        seen = self._readings.values.get("temperature")
+        return None if seen is None else float(round(seen))
+
+    @property
     def own_memory(self) -> int:
         """Bytes that this agent and what it started hold, as last seen."""
         return int(self._readings.values.get("memory_own", 0))

@@ -93,6 +93,10 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """As in the hello, if that has changed."""
     hosts: tuple[str, ...] | None = None
     """As in the hello, if that has changed."""
+    certificate_ends: float | None = None
+    """As in the hello, if that has changed."""
+    temperature: float | None = None
+    """Whole degrees Celsius of the hottest part of the processor; None if there is no sensor."""
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):
@@ -160,6 +164,8 @@ class MemberHello(msgspec.Struct, frozen=True, tag="hello"):
     """On which it serves chunks to other members; 0: it does not."""
     instance: str = ""
     """A random number of this start of the agent; empty if it does not say."""
+    certificate_ends: float | None = None
+    """When this node's certificate expires, in seconds since 1970."""
     hardware_id: str = ""
     """What stays of this PC whatever is copied to it, hashed for this fleet; empty if unknown."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from fleetapp.errors import BadRequest
-from fleetapp.hub.decisions import decide, set_role
+from fleetapp.hub.decisions import decide, rename, set_role
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import AuditCheck, AuditEntry, Decision, GivenRole, JoinCodeView
@@ -28,6 +28,10 @@ class Admin(Protocol):
 
     async def set_role(self, device_id: str, role: GivenRole) -> None:
         """Make a member an admin or an admin a plain member. NotFound if it is about nobody."""
+        ...
+
+    async def rename(self, device_id: str, name: str) -> None:
+        """Call a member ``name``; empty gives it its own name back. NotFound, BadRequest."""
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -83,6 +87,9 @@ class HubAdmin:
 
     async def set_role(self, device_id: str, role: GivenRole) -> None:
         set_role(self._hub, device_id, role, self._actor)
+
+    async def rename(self, device_id: str, name: str) -> None:
+        rename(self._hub, device_id, name, self._actor)
 
     async def codes(self) -> Sequence[JoinCodeView]:
         return self._hub.codes.views()

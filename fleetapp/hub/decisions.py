@@ -85,6 +85,32 @@ def set_role(hub: Hub, device_id: str, role: GivenRole, actor: str = "local") ->
     _reduce(hub, device_id, reduce, actor, "role_set", role=role)
 
 
+def rename(hub: Hub, device_id: str, name: str, actor: str = "local") -> None:
+    """Call a member by another name; on disk and audited on return.
+
+    Args:
+        hub: the fleet's.
+        device_id: about whom.
+        name: one printable line; empty gives it the name back that it has itself.
+        actor: whose word it is, for the audit log.
+
+    Raises:
+        NotFound: there is no member with that id.
+        BadRequest: the name is no name.
+        NotAMember, UserError: this hub does not coordinate any more, or is about to hand over.
+        StorageError: it could not be kept.
+    """
+    hub.succession.require_office()
+    wanted = name.strip()
+    if membership.clean_name(wanted) != wanted:
+        raise BadRequest(
+            f"A name is one line of at most {membership.MAX_NAME} printable characters.",
+            param="name",
+        )
+    if hub.rename(device_id, wanted):
+        hub.audit.write(actor, "renamed", device=device_id, name=wanted)
+
+
 def _revoke(hub: Hub, device_id: str, actor: str) -> None:
     if device_id == hub.identity.device_id:
         raise BadRequest(

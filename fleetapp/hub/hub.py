@@ -52,7 +52,9 @@ from fleetapp.hub.clones import CloneWatch
 from fleetapp.hub.heads import RemoteHeads
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
+from fleetapp.hub.loads import Loads
 from fleetapp.hub.models import Models
+from fleetapp.hub.overview import fleet_view
 from fleetapp.hub.registry import Registry, Session
 from fleetapp.hub.router import Head, Router
 from fleetapp.hub.stage import Candidate, Stage
@@ -64,7 +66,6 @@ from fleetapp.types import (
     DeviceId,
     FleetId,
     FleetView,
-    NodeView,
 )
 
 log = logging.getLogger("fleetapp.hub")
@@ -135,6 +136,7 @@ class Hub:
             created=int(state.value.created),
             named=self.named,
         )
+        self.loads = Loads(self.router.reports, self.changed)
         self.gate = Gatekeeper(
             device=identity.device_id,
             authority=authority,
@@ -158,6 +160,7 @@ class Hub:
     async def stop(self) -> None:
         """End chains, then sessions."""
         self.router.close()
+        await self.loads.stop()
         await self.models.stop()
         self.push.stop()
         for task in self._tasks:
@@ -190,6 +193,7 @@ class Hub:
             contribute=hello.contribute,
             lends=hello.lends,
             shards=hello.shards,
+            certificate_ends=hello.certificate_ends,
             remote=remote,
         )
         old = self.registry.attach(session)
@@ -198,7 +202,7 @@ class Hub:
             self._gone(old)
             self._spawn(old.close())
         log.info("member %s connected", member.device_id)
-        name = clean_name(hello.name)
+        name = self._given_name(member.device_id) or clean_name(hello.name)
         if name and name != member.name:
             with contextlib.suppress(FleetError):  # not now; it says so again next time
                 self.change_membership(lambda current: rename(current, member.device_id, name))
@@ -302,6 +306,8 @@ class Hub:
         return self.signed_membership
 
     def _admit(self, member: Member) -> Signed:
+        if given := self._given_name(member.device_id):
+            member = structs.replace(member, name=given)
         return self.change_membership(lambda current: add(current, member))
 
     def change_membership(self, reduce: Callable[[Membership], Membership]) -> Signed:
@@ -380,6 +386,32 @@ class Hub:
         self._members_changed()
         return True
 
+    def rename(self, device_id: str, name: str) -> bool:
+        """Call a member ``name``, whatever it says of itself; empty gives it its own name back as
+        soon as it connects again. Whether that is new.
+
+        Raises:
+            NotFound: no such member.
+        """
+        assert self.state.value is not None
+        member = self.membership.members.get(device_id)
+        if member is None:
+            raise NotFound(f"The fleet has no member {device_id}.")
+        names = {d: n for d, n in self.state.value.names.items() if d != device_id}
+        given = {**names, device_id: name} if name else names
+        if given == self.state.value.names:
+            return False
+        self.state.change(names=given)
+        session = self.registry.get(member.device_id)
+        shown = name or (clean_name(session.hello.name) if session is not None else "")
+        if shown:
+            self.change_membership(lambda current: rename(current, device_id, shown))
+        return True
+
+    def _given_name(self, device_id: DeviceId) -> str:
+        assert self.state.value is not None
+        return self.state.value.names.get(device_id, "")
+
     def _drained(self, device_id: DeviceId) -> bool:
         assert self.state.value is not None
         return device_id in self.state.value.drained
@@ -406,44 +438,7 @@ class Hub:
 
     def view(self) -> FleetView:
         """Everything an admin's table shows."""
-        assert self.state.value is not None
-        now = time.monotonic()
-        nodes = []
-        for member in self.membership.members.values():
-            session = self.registry.get(member.device_id)
-            if member.state != "active":
-                state = "revoked"
-            elif session is None:
-                state = "offline"
-            else:
-                state = {"gone": "offline"}.get(session.liveness(now), session.liveness(now))
-            nodes.append(
-                NodeView(
-                    device_id=member.device_id,
-                    name=member.name,
-                    role=member.role,
-                    state=state,  # type: ignore[arg-type]
-                    contribute=session.contribute if session else False,
-                    app=session.hello.app if session else "",
-                    hardware=session.hello.hardware if session else None,
-                    last_seen=round(now - session.last_heard, 1) if session else None,
-                    drained=self._drained(member.device_id),
-                    reason=session.reason if session else "",
-                )
-            )
-        nodes += [
-            NodeView(
-                device_id=p.device_id, name=p.name, role="member", state="pending", contribute=False
-            )
-            for p in self.state.value.pending
-        ]
-        return FleetView(
-            fleet_id=self.state.value.fleet_id,
-            name=self.state.value.name,
-            nodes=tuple(nodes),
-            chains=self.models.views(),
-            warnings=self.clones.warnings,
-        )
+        return fleet_view(self)
 
     def changed(self) -> None:
         """Wake everybody who watches."""

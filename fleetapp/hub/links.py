@@ -69,6 +69,14 @@ class LinkBook:
                     out.append(Link(a, b, rtt or DEFAULT_RTT, rate or DEFAULT_BANDWIDTH))
         return tuple(out)
 
+    def rtt(self, a: DeviceId, b: DeviceId) -> float:
+        """Seconds there and back, or 0 if nobody has measured it."""
+        return self._fresh(self._rtt, _pair(a, b))
+
+    def rate(self, sender: DeviceId, receiver: DeviceId) -> float:
+        """Bytes per second in this direction, or 0."""
+        return self._fresh(self._rate, (sender, receiver))
+
     def _fresh(self, known: dict[tuple[str, str], _Known], key: tuple[str, str]) -> float:
         found = known.get(key)
         return found.value if found and self.clock() - found.at <= KEPT_SECONDS else 0.0

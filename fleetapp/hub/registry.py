@@ -44,6 +44,8 @@ class Session:
     """Where the connection came from."""
     shards: dict[str, str] = field(default_factory=dict)
     """What it holds whole: digest of the shard's manifest -> of the model's."""
+    certificate_ends: float | None = None
+    temperature: float | None = None
 
     def liveness(self, now: float) -> Liveness:
         """State by silence; ``now`` is monotonic seconds."""
@@ -88,6 +90,9 @@ class Registry:
         session.last_heard = now
         if beat is None:
             return False
+        if beat.certificate_ends is not None:
+            session.certificate_ends = beat.certificate_ends
+        session.temperature = beat.temperature
         was = session.contribute, session.reason, session.draining, session.lends
         changed = was != (beat.contribute, beat.reason, beat.draining, beat.lends)
         session.lends = beat.lends

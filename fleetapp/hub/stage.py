@@ -176,6 +176,7 @@ class Stage:
             total=self.status.total,
             from_cache=self.status.from_cache,
             message=self.status.message,
+            device=self.plan.device,
         )
 
 

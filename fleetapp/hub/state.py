@@ -54,6 +54,8 @@ class HubState(msgspec.Struct, frozen=True):
     declined: tuple[Declined, ...] = ()
     drained: tuple[str, ...] = ()
     """Devices that an admin has taken out of work."""
+    names: dict[str, str] = {}
+    """What an admin calls a device, whatever it says of itself."""
 
 
 class StateFile:

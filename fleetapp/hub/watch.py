@@ -25,11 +25,13 @@ async def views(
         while not over():
             event.clear()
             quiet = _unreported(hub)
+            hub.loads.look()
             yield hub.view()
             while not over() and not event.is_set() and _unreported(hub) == quiet:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EVERY):
                         await event.wait()
+                hub.loads.look()
             await asyncio.sleep(pause)
     finally:
         hub.unlisten(event)

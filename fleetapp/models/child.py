@@ -19,6 +19,7 @@ import fleetapp
 from fleetapp.errors import FleetError, ModelError, from_code
 from fleetapp.models.facts import GraphFacts
 from fleetapp.models.progress import Progress, ProgressFn, silent
+from fleetapp.types import ModelPhase
 
 DEADLINE = 4 * 3600.0
 """Seconds a job may take in all."""
@@ -59,7 +60,7 @@ class Watch(NamedTuple):
     """Files whose growth is progress: native calls say nothing while they run."""
 
     folder: Path
-    phase: str
+    phase: ModelPhase
     total: int
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
-Unit = Literal["bytes", "layers", "steps"]
+from fleetapp.types import ModelPhase, Unit
 
 
 class Progress(msgspec.Struct, frozen=True):
     """Where one phase of a longer job stands.
 
     Attributes:
-        phase: a word for people: ``downloading``, ``converting``, ``splitting``, ``checking`` …
+        phase: what is being done.
         done: units finished.
         total: units in all; 0 while nobody knows.
         unit: what is counted.
         message: more for people, for example which source is used; may be empty.
     """
 
-    phase: str
+    phase: ModelPhase
     done: int = 0
     total: int = 0
     unit: Unit = "bytes"

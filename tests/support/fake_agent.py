@@ -7,13 +7,13 @@ over real sockets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
 
 from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
-from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotFound
+from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotAModel, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Model, Node, Wish
@@ -31,11 +31,14 @@ from fleetapp.types import (
     JoinCodeView,
     LayerRange,
     LocalStatus,
+    ModelJob,
+    ModelsView,
     NodeView,
     Precision,
     SearchView,
 )
 from fleetapp.wire.frames import StageTiming
+from tests.support.fake_models import model_job, recorded
 
 CODE = "FLEET-ABCD-EFGH"
 
@@ -183,6 +186,9 @@ class FakeAgent:
     async def set_role(self, device_id: str, role: str) -> None:
         self._note("role", device_id, role)
 
+    async def rename(self, device_id: str, name: str) -> None:
+        self._note("rename", device_id, name)
+
     async def audit(self, count: int) -> list[AuditEntry]:
         self._note("audit", count)
         return [AuditEntry(7, 1.7e9, "local", "revoked", {"name": "DESK-9\x1b[2J"})]
@@ -230,6 +236,10 @@ class FakeAgent:
         self._note("revoke_key", key_id)
         del self._keys[key_id]
 
+    @property
+    def models(self) -> FakeModelCalls:
+        return FakeModelCalls(self._note)
+
     async def start_model(
         self, model: str, precision: Precision | None, stages: int, draft: str
     ) -> ChainView:
@@ -241,3 +251,38 @@ class FakeAgent:
 
     async def quit(self) -> None:
         self._note("quit")
+
+
+class FakeModelCalls:
+    """Implements ``fleetapp.agent.librarian.ModelCalls``."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+
+    async def view(self) -> ModelsView:
+        self._note("models")
+        return recorded()["downloading"]
+
+    async def events(self) -> AsyncIterator[ModelsView]:
+        self._note("model_events")
+        yield recorded()["downloading"]
+        raise NotAModel("It is no model.")
+
+    async def get(self, model: str, name: str, accept_licence: bool) -> ModelJob:
+        self._note("get_model", model, name, accept_licence)
+        return model_job()
+
+    async def import_path(self, path: str, name: str) -> ModelJob:
+        self._note("import", path, name)
+        return model_job(kind="import")
+
+    async def verify(self, model: str) -> ModelJob:
+        self._note("verify_model", model)
+        return model_job(kind="verify")
+
+    async def cancel(self, job: str) -> ModelJob:
+        self._note("cancel", job)
+        return model_job(state="cancelled")
+
+    async def remove(self, model: str) -> None:
+        self._note("remove_model", model)

@@ -23,7 +23,8 @@ from typing import Any
 import msgspec
 
 from fleetapp.errors import BadJoinCode, ExpiredJoinCode, FleetError, NotFound, Unauthorized
-from fleetapp.types import AssignmentView, JoinCodeView, LayerRange, LocalStatus
+from fleetapp.types import AssignmentView, JoinCodeView, LayerRange, LocalStatus, ModelsView
+from tests.support.fake_models import FakeModels
 
 CODE = "FLEET-7Q2MX-04K9D-ZR8TB-1HVNC-W5E3G-P6YAJ-SFM2-K"
 GB = 1_000_000_000
@@ -90,6 +91,7 @@ class FakeLocalApi:
         self.held.set()
         self.streams_opened = 0
         self.quit_asked = threading.Event()
+        self.models = FakeModels()
         self._status = status or lonely_status()
         self._changed = threading.Condition()
         self._version = 0
@@ -143,6 +145,17 @@ class FakeLocalApi:
             self._version += 1
             self._changed.notify_all()
 
+    def set_models(self, view: ModelsView) -> None:
+        """Show another model library to everybody who listens."""
+        self.models.view = view
+        self.changed()
+
+    def changed(self) -> None:
+        """Tell everybody who listens that something is different now."""
+        with self._changed:
+            self._version += 1
+            self._changed.notify_all()
+
     def bodies(self, path: str) -> list[Any]:
         """What was posted to ``path`` so far."""
         return [
@@ -180,6 +193,12 @@ class FakeLocalApi:
                     False,
                     CODE,
                 )
+            case "GET", "/local/v1/models":
+                return self.models.view
+            case "POST", path if path.startswith("/local/v1/models/"):
+                done = self.models.answer(path.removeprefix("/local/v1/models/"), body)
+                self.changed()
+                return done
             case "POST", "/local/v1/quit":
                 self.quit_asked.set()
                 return {}
@@ -197,11 +216,27 @@ class FakeLocalApi:
         self.set_status(joined_status())
         return {}
 
-    def follow(self, seen: int, seconds: float) -> tuple[int, LocalStatus] | None:
-        """Wait for a status newer than ``seen``; None after ``seconds`` or at the end."""
+    def followed(self, path: str) -> object:
+        """What the event stream at ``path`` shows now; None if there is none."""
+        match path:
+            case "/local/v1/events":
+                return self._status
+            case "/local/v1/models/events":
+                return self.models.view
+        return None
+
+    def opened(self, path: str) -> None:
+        """Somebody listens to the event stream at ``path``."""
+        if path == "/local/v1/events":
+            self.streams_opened += 1
+
+    def follow(self, path: str, seen: int, seconds: float) -> tuple[int, object] | None:
+        """Wait for a change newer than ``seen``; None after ``seconds`` or at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._version > seen, seconds)
-            return None if self._closing or self._version <= seen else (self._version, self._status)
+            if self._closing or self._version <= seen:
+                return None
+            return self._version, self.followed(path)
 
     @property
     def closing(self) -> bool:
@@ -213,13 +248,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self.path == "/local/v1/events" and self._authorised():
+        if self.fake.followed(self.path) is not None and self._authorised():
             self._events()
         else:
             self._respond("GET")
 
     def do_POST(self) -> None:
         self._respond("POST")
+
+    def do_DELETE(self) -> None:
+        self._respond("DELETE")
 
     def log_message(self, *args: Any) -> None:
         """Quiet: what matters is in ``requests``."""
@@ -265,18 +303,23 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(event)
 
     def _events(self) -> None:
-        self.fake.streams_opened += 1
+        self.fake.opened(self.path)
         self.close_connection = True
         with contextlib.suppress(ConnectionError):
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream; charset=utf-8")
             self.end_headers()
-            seen = -1
+            seen, shown = -1, None
             while not self.fake.closing:
-                news = self.fake.follow(seen, 15.0)
+                news = self.fake.follow(self.path, seen, 15.0)
                 if news is not None:
-                    seen = news[0]
-                    self.wfile.write(b"data: " + msgspec.json.encode(news[1]) + b"\n\n")
+                    seen, now = news
+                    if now is None:
+                        break
+                    if now == shown:
+                        continue
+                    shown = now
+                    self.wfile.write(b"data: " + msgspec.json.encode(now) + b"\n\n")
                 elif not self.fake.closing:
                     self.wfile.write(b": keep-alive\n\n")
 

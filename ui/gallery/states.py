@@ -92,7 +92,7 @@ PREPARING = member(
 def pc_states() -> dict[str, AgentView]:
     """Every state of this PC, in the language of the moment."""
     odd = QCoreApplication.translate(
-        "StatusStream", "This desktop app does not understand the agent: {why}."
+        "EventStream", "This desktop app does not understand the agent: {why}."
     ).format(why="Object missing required field `state`")
     full = "The shard needs 1700 MB on the disk of D:, which has 400 MB free."
     return {

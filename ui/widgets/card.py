@@ -9,7 +9,7 @@ from ui import theme
 
 
 class Card(QFrame):
-    """Add rows to ``rows``."""
+    """Add rows to ``rows``; without a title there is no line for it."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -18,7 +18,18 @@ class Card(QFrame):
         self.rows = QVBoxLayout(self)
         self.rows.setContentsMargins(*(2 * theme.GRID,) * 4)
         self.rows.setSpacing(theme.GRID)
-        self.rows.addWidget(theme.heading(QLabel(title), 1.0))
+        self.title = theme.heading(QLabel(title), 1.0)
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.rows.addWidget(self.title)
+        # never shown by hand here: a widget without a parent would be a window of its own
+        if not title:
+            self.title.hide()
+
+    def set_title(self, title: str) -> None:
+        """Another title, which is the card's name for screen readers too."""
+        self.title.setText(title)
+        self.title.setVisible(bool(title))
+        self.setAccessibleName(title)
 
 
 def text_label(text: str = "", *, muted: bool = False) -> QLabel:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from msgspec import convert
 
-from fleetapp.api import local
+from fleetapp.api import local, views
 from fleetapp.errors import NoHub
 from fleetapp.types import FleetView, JoinCodeView, LocalStatus
 from tests.support.api_server import serving
@@ -74,6 +74,15 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("GET", "trace?model=m", None, ("trace", "m")),
         ("GET", "keys", None, ("keys",)),
         ("POST", "keys", {"name": "editor"}, ("make_key", "editor", 0, 0)),
+        ("GET", "models", None, ("models",)),
+        ("POST", "models/get", {"model": "m"}, ("get_model", "m", "", False)),
+        ("POST", "models/get", {"model": "hf:o/r", "name": "n", "accept_licence": True},
+         ("get_model", "hf:o/r", "n", True)),
+        ("POST", "models/import", {"path": "/x/José.gguf"}, ("import", "/x/José.gguf", "")),
+        ("POST", "models/import", {"path": "/x", "name": "n"}, ("import", "/x", "n")),
+        ("POST", "models/verify", {"model": "m"}, ("verify_model", "m")),
+        ("POST", "models/cancel", {"job": "j1"}, ("cancel", "j1")),
+        ("POST", "models/remove", {"model": "m"}, ("remove_model", "m")),
         ("POST", "models/start", {"model": "m"}, ("start", "m", None, 0, "auto")),
         ("POST", "models/start", {"model": "m", "precision": "exact", "stages": 3},
          ("start", "m", "exact", 3, "auto")),
@@ -180,7 +189,7 @@ async def test_events_tell_every_change_and_notice_who_leaves(
 async def test_quiet_streams_carry_comments(
     base: str, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "COMMENT_EVERY", 0.05)
+    monkeypatch.setattr(views, "COMMENT_EVERY", 0.05)
     async with session.get(f"{base}/events") as response, asyncio.timeout(5):
         assert (await response.content.readline()).startswith(b"data: ")
         assert await response.content.readline() == b"\n"

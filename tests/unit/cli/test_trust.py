@@ -41,6 +41,14 @@ def test_a_name_alone_makes_no_admin_without_a_yes(run: Run, agent: FakeAgent) -
     assert run("fleet", "role", "José 測試", "admin", "--yes")[0] == 0
 
 
+def test_a_pc_gets_another_name(run: Run, agent: FakeAgent) -> None:
+    code, out, _ = run("fleet", "rename", "José 測試", "Front desk")
+    assert code == 0
+    assert agent.asked == [("fleet",), ("rename", "dev2", "Front desk")]
+    assert "Front desk" in out
+    assert run("fleet", "rename", "new34", "x")[0] == UserError.exit_code, "it is no member yet"
+
+
 def test_the_newest_entries_are_shown_harmlessly(run: Run, agent: FakeAgent) -> None:
     code, out, _ = run("fleet", "audit", "--last", "3")
     assert code == 0
