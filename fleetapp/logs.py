@@ -23,7 +23,8 @@ KEPT = 4
 _MAX_TEXT = 4096
 _HANDLER = "fleetapp"
 
-_STRUCK = "[struck out]"
+STRUCK = "[struck out]"
+"""Stands where a secret stood."""
 _SECRETS = re.compile(
     # join codes and API keys, codes with spaces, bearer tokens, PEM keys (whole or cut off)
     r"\b(?:fleet|sk)-[0-9A-Za-z_-]{20,}"
@@ -42,8 +43,13 @@ _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime
 
 def strike(text: str) -> str:
     """``text`` without what looks like a secret, and not longer than a few thousand characters."""
-    clean = _SECRETS.sub(_STRUCK, text)
+    clean = _SECRETS.sub(STRUCK, text)
     return clean if len(clean) <= _MAX_TEXT else clean[:_MAX_TEXT] + "…"
+
+
+def never_logged(field: str) -> bool:
+    """Whether a field of this name never leaves a process, whatever it holds."""
+    return field.lower() in _NEVER
 
 
 def _plain(value: object) -> object:
@@ -67,7 +73,7 @@ class JsonLines(logging.Formatter):
         }
         for name, value in record.__dict__.items():
             if name not in _STANDARD and name not in line:
-                line[name] = _STRUCK if name.lower() in _NEVER else _plain(value)
+                line[name] = STRUCK if never_logged(name) else _plain(value)
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             line["error"] = error.code if isinstance(error, FleetError) else type(error).__name__

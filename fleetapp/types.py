@@ -59,6 +59,15 @@ ContributionReason = Literal[
 ]
 """Why a PC works for the fleet or not; exactly one holds. docs/contribution.md has the table."""
 
+SettingKind = Literal[
+    "switch", "number", "choice", "text", "folder", "host_port", "addresses", "devices", "programs",
+    "days", "hours",
+]  # fmt: skip
+"""What sort of value a setting has, and so which control asks for it."""
+SettingSource = Literal["default", "user", "environment", "user policy", "machine policy"]
+SettingApplies = Literal["now", "next load", "restart"]
+"""When a change acts: at once, when a shard is loaded next, or when the agent starts next."""
+
 PROTOCOL_VERSION = 1
 """Of control and data connections alike; two sides with different numbers refuse each other."""
 
@@ -305,6 +314,10 @@ class ContributionView(msgspec.Struct, frozen=True):
     """Device class -> whether the user lends it."""
     may_pause: bool = True
     """False where a policy forbids pauses."""
+    contribute_by: str = ""
+    """Which policy has laid down whether this PC contributes; empty: its user says."""
+    pause_by: str = ""
+    """Which policy has laid down whether it may pause."""
 
 
 class LocalStatus(msgspec.Struct, frozen=True):
@@ -327,6 +340,82 @@ class LocalStatus(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     """What somebody should look at although everything works still; a sentence or two each."""
     contribution: ContributionView = ContributionView()
+    joining: Literal["", "looking", "approval"] = ""
+    """What an attempt to join a fleet is waiting for; empty if there is none."""
+
+
+class OptionView(msgspec.Struct, frozen=True):
+    """One value that a choice can have, and what it is called."""
+
+    value: str
+    label: str
+
+
+class SettingView(msgspec.Struct, frozen=True):
+    """One setting as a window shows it (``GET /local/v1/settings``), in the language asked for."""
+
+    name: str
+    section: str
+    """Name of a SectionView."""
+    kind: SettingKind
+    label: str
+    help: str
+    value: bool | int | str
+    default: bool | int | str
+    nothing: str = ""
+    """What 0 or an empty text stands for, in words; empty if that is nothing special."""
+    example: str = ""
+    """How a value is written, where that is not plain."""
+    minimum: int = 0
+    maximum: int = 0
+    unit: str = ""
+    """Of a number, as it is written behind it."""
+    options: tuple[OptionView, ...] = ()
+    """Of a choice."""
+    source: SettingSource = "default"
+    where: str = ""
+    """The file, key or variable that the value comes from."""
+    locked: bool = False
+    """An administrator has laid it down."""
+    policy_only: bool = False
+    """Of no use to people; only an administrator has a reason to lay it down."""
+    applies: SettingApplies = "now"
+    pending: bool = False
+    """The running agent goes by another value until its next start."""
+
+
+class SectionView(msgspec.Struct, frozen=True):
+    """A place of settings."""
+
+    name: str
+    title: str
+
+
+class SettingsView(msgspec.Struct, frozen=True):
+    """Every setting of this PC, in the order in which they are shown."""
+
+    sections: tuple[SectionView, ...]
+    settings: tuple[SettingView, ...]
+
+
+class AutostartView(msgspec.Struct, frozen=True):
+    """Whether the desktop app starts with the user's session (``GET /local/v1/autostart``)."""
+
+    on: bool
+    where: str
+    """The file or key that says so."""
+    locked: bool = False
+    """It was set up for all users of this PC, and only an administrator can change it."""
+
+
+class BundleView(msgspec.Struct, frozen=True):
+    """A support bundle that was written (``POST /local/v1/support-bundle``)."""
+
+    path: str
+    size: int
+    """Bytes."""
+    files: tuple[str, ...]
+    """What is in it."""
 
 
 class SearchView(msgspec.Struct, frozen=True):
@@ -338,6 +427,56 @@ class SearchView(msgspec.Struct, frozen=True):
     """Of them."""
     why: tuple[str, ...] = ()
     """Why it finds less than it should, and what to do; empty if all seems well."""
+
+
+CheckState = Literal["ok", "warn", "fail"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one check of this PC has found, and what to do about it."""
+
+    name: str
+    """For people."""
+    state: CheckState
+    detail: str
+    remedy: str = ""
+    key: str = ""
+    """For programs; stays the same."""
+
+
+class DeviceView(msgspec.Struct, frozen=True):
+    """One device of this PC as OpenVINO and its maker call it."""
+
+    id: str
+    name: str
+    kind: DeviceClass | Literal["other"]
+    memory: int = 0
+    """Bytes of its own; 0 if it does not say or shares the PC's."""
+    for_stages: bool = False
+    """Whether parts of models are computed on devices of this kind."""
+    error: str = ""
+    """Why it is there and yet cannot be used."""
+
+
+class HardwareView(msgspec.Struct, frozen=True):
+    """What this PC has to compute with (``GET /local/v1/hardware``). Bytes for memory and disk."""
+
+    cpu: str
+    cores: int
+    memory_total: int
+    memory_free: int
+    memory_for_models: int
+    """What the limits in the settings leave to the fleet now."""
+    memory_held: int
+    """What the agent and its runners take, as last seen."""
+    disk_free: int
+    billion_parameters: float
+    """Of the largest model, in 4 bits, of which that memory holds all layers; rounded down."""
+    devices: tuple[DeviceView, ...] = ()
+    runtime: str = ""
+    problem: str = ""
+    """Why the devices could not be asked for."""
+    remedy: str = ""
 
 
 class JoinCodeView(msgspec.Struct, frozen=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QSettings
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from fleetapp.errors import FleetError, ReadOnly
@@ -17,7 +19,8 @@ from ui.endpoint import default_home
 from ui.icons import app_icon
 from ui.instance import SingleInstance
 from ui.keeper import agent_command
-from ui.language import Language, chosen
+from ui.language import Language
+from ui.preferences import language_choice, preferences_of, theme_choice
 from ui.session import AgentSession
 from ui.theme import Theme
 
@@ -47,9 +50,11 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     app.setDesktopFileName("fleetapp")
     app.setWindowIcon(app_icon())
     app.setQuitOnLastWindowClosed(False)
+    _use_state_option(app.arguments())
     home = default_home()
-    Language(app).use(chosen(QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat)))
-    Theme(app)
+    preferences = preferences_of(home)
+    Language(app).use(language_choice(preferences))
+    Theme(app).choose(theme_choice(preferences))
     try:
         _make_home(home)
         instance = SingleInstance(home)
@@ -65,6 +70,13 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     desktop.stop()
     instance.release()
     return code
+
+
+def _use_state_option(arguments: Sequence[str]) -> None:
+    """``--state DIR``, which autostart gives where the state folder is not the usual one."""
+    for option, folder in pairwise(arguments):
+        if option == "--state" and folder:
+            os.environ["FLEETAPP_HOME"] = str(Path(folder).expanduser().absolute())
 
 
 def _make_home(home: Path) -> None:

@@ -1,7 +1,7 @@
 """Our own SVG icons at every size a panel asks for.
 
 A state is told by the outline as well as by the colour: broken ring, diamond with dots, disc with a
-tick, hexagon, ring that fills, triangle, square.
+tick, hexagon, ring that fills, two bars, triangle, shield, square.
 """
 
 from __future__ import annotations
@@ -50,3 +50,17 @@ def _icon(name: str, percent: int | None) -> QIcon:
         painter.end()
         icon.addPixmap(pixmap)
     return icon
+
+
+@lru_cache(maxsize=16)
+def symbol(name: str, colour: str, side: int = 16, ratio: float = 1.0) -> QPixmap:
+    """A small picture in one colour, that of the text beside it, for a screen's ratio of pixels."""
+    drawing = (files("resources") / "icons" / f"{name}.svg").read_text(encoding="utf-8")
+    renderer = QSvgRenderer(QByteArray(drawing.replace("currentColor", colour).encode()))
+    pixmap = QPixmap(round(side * ratio), round(side * ratio))
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    renderer.render(painter)
+    painter.end()
+    pixmap.setDevicePixelRatio(ratio)
+    return pixmap

@@ -9,24 +9,15 @@ from __future__ import annotations
 import logging
 from importlib.resources import files
 
-from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QSettings, QTranslator
+from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
 
 log = logging.getLogger("ui.language")
 
-KEY = "ui/language"
-"""In ``ui.ini``: one of CHOICES. It is read at the start."""
-CHOICES = ("system", "en", "de")
 _LANGUAGES = {"en": QLocale.Language.English, "de": QLocale.Language.German}
 
 
-def chosen(settings: QSettings) -> str:
-    """The choice in force; what makes no sense counts as none."""
-    choice = str(settings.value(KEY, "system"))
-    return choice if choice in CHOICES else "system"
-
-
 def language_for(choice: str, system: QLocale) -> str:
-    """``en`` or ``de``: the one chosen, else the system's first that we speak, else English."""
+    """``en`` or ``de``: the one chosen in the settings, else the system's first that we speak, else English."""
     if choice in _LANGUAGES:
         return choice
     wanted = (name.replace("_", "-").partition("-")[0] for name in system.uiLanguages())

@@ -10,7 +10,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from fleetapp.errors import AgentNotRunning, FleetError
-from fleetapp.types import JoinCodeView, LocalStatus
+from fleetapp.types import Finding, HardwareView, JoinCodeView, LocalStatus
 from ui.client import AgentClient, Call
 from ui.coalesce import Coalescer
 from ui.endpoint import process_alive, read_endpoint
@@ -18,9 +18,10 @@ from ui.keeper import DELAYS, AgentKeeper
 from ui.stream import StatusStream
 from ui.view import AgentView
 
-JOIN_DEADLINE = 120.0
-"""Seconds: finding the hub, the handshake, and an answer; approval by an admin comes later."""
+JOIN_DEADLINE = 660.0
+"""Seconds; the agent itself gives an admin's approval ten minutes."""
 CREATE_DEADLINE = 60.0
+HARDWARE_DEADLINE = 90.0
 QUIT_DEADLINE = 20.0
 """Seconds an agent has to finish what it holds; see ``quit_agent``."""
 
@@ -79,6 +80,10 @@ class AgentSession(QObject):
         self._given_up = None
         self.keeper.start_anew()
 
+    def restart_agent(self) -> Call:
+        """The agent ends what it holds; the keeper misses it and starts it anew."""
+        return self.client.post("/local/v1/quit", {}, None)
+
     def set_contribute(self, on: bool) -> Call:
         """Ask the agent to contribute or not; the next status tells the outcome."""
         return self.client.post("/local/v1/contribute", {"on": on}, None)
@@ -87,6 +92,32 @@ class AgentSession(QObject):
         """Succeeds when the fleet has accepted this PC, or noted it for approval."""
         body = {"code": code} | ({"hub_address": hub_address} if hub_address else {})
         return self.client.post("/local/v1/fleet/join", body, None, JOIN_DEADLINE)
+
+    def stop_joining(self) -> Call:
+        """Call an attempt to join off; the join then fails with Cancelled."""
+        return self.client.post("/local/v1/fleet/join/stop", {}, None)
+
+    def pause(self, length: str, *, finish_first: bool = False) -> Call:
+        """Pause for ``30m``, ``1h``, ``4h``, until ``tomorrow``, or ``forever``."""
+        body = {"length": length, "finish_first": finish_first}
+        return self.client.post("/local/v1/pause", body, None)
+
+    def resume(self) -> Call:
+        """End the pause."""
+        return self.client.post("/local/v1/resume", {}, None)
+
+    def lend(self, device: str, on: bool) -> Call:
+        """Lend a class of devices, or not."""
+        return self.client.post("/local/v1/lend", {"device": device, "on": on}, None)
+
+    def hardware(self) -> Call:
+        """Succeeds with a HardwareView; the first time a driver may need long."""
+        return self.client.get("/local/v1/hardware", HardwareView, HARDWARE_DEADLINE)
+
+    def checks(self, only: Sequence[str] = ()) -> Call:
+        """Succeeds with a list of Finding."""
+        path = f"/local/v1/checks?only={','.join(only)}" if only else "/local/v1/checks"
+        return self.client.get(path, list[Finding], HARDWARE_DEADLINE)
 
     def create_fleet(self, name: str) -> Call:
         """Succeeds with CreatedFleet; this PC is the coordinator from then on."""

@@ -94,18 +94,36 @@ class Theme(QObject):
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
         self._app = app
+        self._choice = "system"
         app.setStyle("Fusion")
         app.styleHints().colorSchemeChanged.connect(self.follow_system)
         app.styleHints().accessibility().contrastPreferenceChanged.connect(self.follow_system)
         self.follow_system()
 
+    @classmethod
+    def current(cls) -> Theme | None:
+        """The one of this application, if it has one."""
+        app = QApplication.instance()
+        return app.findChild(cls) if app is not None else None
+
+    def choose(self, choice: str) -> None:
+        """Light, dark or as the system, at once; also for what the system draws around windows."""
+        self._choice = choice
+        schemes = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
+        self._app.styleHints().setColorScheme(schemes.get(choice, Qt.ColorScheme.Unknown))
+        self.follow_system()
+
     def follow_system(self, *_: Any) -> None:
-        """Light, dark, or hands off."""
+        """Light or dark as the person or else the system has it, or hands off."""
         hints = self._app.styleHints()
         if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
             self.leave_to_system()
             return
-        self.apply(DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT)
+        dark = self._choice == "dark" or (
+            # where the platform has no schemes, what was chosen is all there is
+            self._choice == "system" and hints.colorScheme() == Qt.ColorScheme.Dark
+        )
+        self.apply(DARK if dark else LIGHT)
 
     def leave_to_system(self, palette: QPalette | None = None) -> None:
         """Use the system's own colours, or those of a palette that stands for them."""
@@ -182,6 +200,12 @@ def _sheet(c: Colours) -> str:
     QToolButton[autoRaise="true"] {{ border-color: transparent; background: transparent; }}
     QToolButton[autoRaise="true"]:hover, QToolButton:checked {{ border-color: {c.accent}; }}
     QToolButton[autoRaise="true"]:focus {{ border-color: {c.accent}; }}
+    QToolButton#day:checked {{ background: {c.accent}; color: {c.on_accent}; }}
+    QToolButton#day:checked:focus {{ border-color: {c.text}; }}
+    QToolButton#day:disabled {{ color: {c.muted}; }}
+    QToolButton#day:checked:disabled {{
+        background: {c.line}; color: {c.text}; border-color: {c.line};
+    }}
     QPlainTextEdit#question-input {{
         background: {c.field}; border: 1px solid {c.line}; border-radius: 4px; padding: 6px 4px;
     }}
@@ -190,6 +214,11 @@ def _sheet(c: Colours) -> str:
     QListView#conversations::item {{ border-radius: 4px; }}
     QListView#conversations::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
     QListView#conversations:focus {{ border: 1px solid {c.accent}; border-radius: 4px; }}
+    QListWidget#sections {{ background: transparent; border: none; outline: none; }}
+    QListWidget#sections::item {{ padding: 7px 8px; border-radius: 4px; }}
+    QListWidget#sections::item:hover {{ background: {c.line}; }}
+    QListWidget#sections::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
+    QListWidget#sections:focus {{ border: 1px solid {c.accent}; border-radius: 4px; }}
     QFrame#question {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
     QFrame#code {{ background: {c.window}; border: 1px solid {c.line}; border-radius: 8px; }}
     QScrollBar:vertical {{ background: transparent; width: 12px; }}

@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleetapp.errors import FleetError
-from fleetapp.types import AssignmentView, LocalStatus
+from fleetapp.types import AssignmentView, ContributionView, LocalStatus, Phase
 
 Link = Literal["starting", "connected", "stopped", "refused"]
 """To the agent: being started, answering, not running, or there but of no use."""
 
 IconName = Literal[
-    "not_joined", "connecting", "ready", "contributing", "preparing", "attention", "stopped"
+    "not_joined",
+    "connecting",
+    "ready",
+    "contributing",
+    "preparing",
+    "paused",
+    "attention",
+    "off",
+    "stopped",
 ]
 
 UNDER_WAY = frozenset({"downloading", "verifying", "compiling", "loading"})
@@ -34,6 +42,15 @@ class AgentView:
         return self.status is not None and bool(self.status.fleet_id)
 
     @property
+    def admin(self) -> bool:
+        """Whether the user of this PC runs the fleet, or helps to."""
+        return self.joined and self.status is not None and self.status.role != "member"
+
+    @property
+    def contribution(self) -> ContributionView:
+        return self.status.contribution if self.status is not None else ContributionView()
+
+    @property
     def icon(self) -> IconName:
         match self.link:
             case "starting":
@@ -43,11 +60,19 @@ class AgentView:
             case "refused":
                 return "attention"
             case "connected":
-                return self.status.state if self.status is not None else "connecting"
+                return _icon_of(self.status) if self.status is not None else "connecting"
 
     @property
     def assignments(self) -> tuple[AssignmentView, ...]:
         return self.status.assignments if self.status is not None else ()
+
+    @property
+    def phase(self) -> Phase | None:
+        """The earliest phase of the work under way; None if there is none."""
+        phases = {a.phase for a in self.assignments}
+        return next(
+            (p for p in ("downloading", "verifying", "compiling", "loading") if p in phases), None
+        )
 
     @property
     def percent(self) -> int | None:
@@ -61,3 +86,17 @@ class AgentView:
     def at_work(self) -> bool:
         """Whether others would notice if the agent ended now."""
         return any(a.phase not in ("waiting", "failed") for a in self.assignments)
+
+
+def _icon_of(status: LocalStatus) -> IconName:
+    """The agent tells a PC that works from one that does not; why it does not is shown as well."""
+    contribution = status.contribution
+    if status.state in ("not_joined", "connecting", "attention") or contribution.on:
+        return status.state
+    match contribution.reason:
+        case "not_consented" | "draining":
+            return status.state
+        case "managed":
+            return "off"
+        case _:
+            return "paused"

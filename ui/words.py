@@ -23,17 +23,37 @@ def headline(view: AgentView) -> str:
     """The state in one to three words."""
     if view.link == "starting":
         return translate("Words", "Starting")
-    if view.icon == "preparing" and view.percent is not None:
-        return translate("Words", "Preparing {percent}%").format(percent=view.percent)
+    if view.contribution.draining and view.icon == "contributing":
+        return translate("Words", "Finishing")
+    if view.icon == "preparing":
+        return _preparing(view)
     return {
         "not_joined": translate("Words", "Not in a fleet"),
         "connecting": translate("Words", "Connecting"),
         "ready": translate("Words", "Ready"),
         "contributing": translate("Words", "Contributing"),
-        "preparing": translate("Words", "Preparing"),
+        "paused": translate("Words", "Paused"),
         "attention": translate("Words", "Needs attention"),
+        "off": translate("Words", "Off by policy"),
         "stopped": translate("Words", "Agent not running"),
     }[view.icon]
+
+
+def _preparing(view: AgentView) -> str:
+    doing = translate("Words", "Preparing") if view.phase is None else phase_name(view.phase)
+    if view.percent is None:
+        return doing
+    return translate("Words", "{doing} {percent}%").format(doing=doing, percent=view.percent)
+
+
+def managed(what: str, by: str) -> str:
+    """A name of something that a policy has laid down, for where it is shown."""
+    return translate("Words", "{what} (managed by {policy})").format(what=what, policy=by)
+
+
+def your_settings() -> str:
+    """What stands where a policy's name would, if it is none."""
+    return translate("Words", "the settings")
 
 
 def reason(view: AgentView) -> str:
@@ -47,7 +67,10 @@ def reason(view: AgentView) -> str:
 
 def status_line(view: AgentView, length: int = MENU_LENGTH) -> str:
     """State and reason on one line of at most ``length`` characters."""
-    line = " · ".join(part for part in (headline(view), reason(view)) if part)
+    parts = (headline(view), reason(view))
+    if view.icon == "paused":
+        parts = ("", parts[1] or parts[0])  # the reason of a pause says that it is one
+    line = " · ".join(part for part in parts if part)
     line = " ".join(line.split())
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 

@@ -12,25 +12,34 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from importlib import metadata
+from pathlib import Path
+from typing import Literal
 
 import aiohttp
 import msgspec
 
 from fleetapp import __version__
+from fleetapp.agent import checks
 from fleetapp.agent.admin import RemoteAdmin
+from fleetapp.agent.autostart import Autostart
+from fleetapp.agent.bell import Bell
+from fleetapp.agent.bundle import write_bundle
 from fleetapp.agent.cloned import CLONED, adopt, ask_for_identity
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
+from fleetapp.agent.hardware import hardware_view
 from fleetapp.agent.infleet import InFleet
-from fleetapp.agent.joining import Address, join, read_reply, split_address
+from fleetapp.agent.joining import APPROVAL, Address, Joined, join, read_reply, split_address
+from fleetapp.agent.librarian import Librarian
 from fleetapp.agent.office import Office
 from fleetapp.agent.pc import PC, STATE, Servers, forget_hub
+from fleetapp.agent.preferences import Preferences
 from fleetapp.agent.wake import WakeWatch
-from fleetapp.engine import pipe
+from fleetapp.engine import pipe, probe
 from fleetapp.errors import (
     AlreadyMember,
     BadRequest,
-    BadSetting,
+    Cancelled,
     ClonedIdentity,
     FleetError,
     NoHub,
@@ -51,10 +60,13 @@ from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.state import HubState, StateFile
 from fleetapp.platform.base import Platform
 from fleetapp.platform.paths import Paths
-from fleetapp.settings import SettingsStore
+from fleetapp.settings import Settings, SettingsStore
 from fleetapp.types import (
+    BundleView,
     ChainView,
+    Finding,
     FleetView,
+    HardwareView,
     JoinCodeView,
     LocalStatus,
     Precision,
@@ -68,6 +80,8 @@ FIND_HUB_DEADLINE = 15.0
 JOIN_DEADLINE = 600.0
 GREET_DEADLINE = 5.0
 """For the coordinator's greeting after joining; and before leaving, which it should hear of (s)."""
+WATCH_SECONDS = 5.0
+"""Between two looks at the status if nobody tells of a change."""
 CODE_HOURS = 72.0
 CODE_USES = 100
 
@@ -82,8 +96,7 @@ class Agent:
     """
 
     def __init__(self, paths: Paths, platform: Platform, servers: Servers) -> None:
-        self._store = SettingsStore(paths, platform)
-        self._settings = self._store.load()
+        self.preferences = Preferences(SettingsStore(paths, platform), self._settings_changed)
         self._identity = Identity.load_or_create(paths, platform)
         self._fleet_store = FleetStore(paths, self._identity, platform)
         self._discovery = Discovery(self._settings.interfaces())
@@ -111,34 +124,46 @@ class Agent:
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self._busy = asyncio.Lock()
         self._wake: asyncio.Task[None] | None = None
+        self._look_after_settings: asyncio.Task[None] | None = None
         self._becoming: asyncio.Task[None] | None = None
         self._fresh: Identity | None = None
         self._restarting = False
         self._waiting_for = ""
-        self._listeners: set[asyncio.Event] = set()
+        self._joining: asyncio.Task[Joined] | None = None
+        self._called_off: asyncio.Task[Joined] | None = None
+        self.finished = asyncio.Event()
+        """Set when somebody asked the agent to quit."""
+        self._bell = Bell()
+        self.models = Librarian(
+            pc=lambda: self._pc,
+            hub=lambda: self._fleet.hub if self._fleet is not None else None,
+            over=self.finished.is_set,
+        )
         self.office = Office(
             pc=lambda: self._pc,
             current=lambda: self._fleet,
             busy=self._busy,
             restart=self._restart,
         )
-        self.finished = asyncio.Event()
-        """Set when somebody asked the agent to quit."""
+        self.autostart = Autostart(platform, paths.home)
 
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
         self._discovery.on_change(self._discovered)
         await self._guest.start()
+        await self.models.start()
         await asyncio.to_thread(self._discovery.start, DISCOVERY_DEADLINE)
         self._wake = asyncio.create_task(WakeWatch(self._woke).run())
+        self._look_after_settings = asyncio.create_task(self.preferences.watch())
         await self._enter()
 
     async def stop(self, reason: str = "shutting down") -> None:
         """Leave nothing running."""
-        for task in (self._wake, self._becoming):
+        for task in (self._wake, self._becoming, self._look_after_settings):
             if task is not None:
                 task.cancel()
         self.office.stop()
+        await self.models.stop()
         if self._fleet is not None:
             await self._fleet.stop(reason)
             self._fleet = None
@@ -160,6 +185,7 @@ class Agent:
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
         await fleet.start(may_be_copy=may_be_copy)
+        self.preferences.read_by_fleet(coordinator=fleet.hub is not None)
         self._fleet = fleet
         self._changed()
 
@@ -234,6 +260,10 @@ class Agent:
             self._fleet.link.woke()
 
     @property
+    def _settings(self) -> Settings:
+        return self.preferences.now
+
+    @property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return self._event_loop
 
@@ -263,7 +293,13 @@ class Agent:
             assignments=fleet.stages.views() if fleet else (),
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
             contribution=self._guest.view(),
+            joining=self._joining_for(),
         )
+
+    def _joining_for(self) -> Literal["", "looking", "approval"]:
+        if self._joining is None:
+            return ""
+        return "approval" if self._waiting_for.startswith(APPROVAL) else "looking"
 
     def _state(self) -> tuple[str, str]:
         fleet = self._fleet
@@ -301,9 +337,47 @@ class Agent:
             why=why,
         )
 
+    async def hardware(self) -> HardwareView:
+        """What this PC has to compute with."""
+        return await hardware_view(self._pc, self._guest.devices)
+
+    async def checks(self, only: tuple[str, ...]) -> tuple[Finding, ...]:
+        """What ``fleetapp doctor`` says, or what the checks of these names do."""
+        status, search = await self.status(), await self.search()
+        loop = asyncio.get_running_loop()
+
+        def devices() -> probe.Probe:
+            return asyncio.run_coroutine_threadsafe(self._guest.devices.report(), loop).result(
+                probe.DEADLINE
+            )
+
+        subject = checks.Subject(
+            self._pc.paths,
+            self._settings,
+            checks.KnownAgent(status, search),
+            self._pc.platform,
+            devices,
+        )
+        return await asyncio.to_thread(lambda: tuple(checks.examine(subject, only)))
+
+    async def support_bundle(self, path: str) -> BundleView:
+        """Write what somebody who helps needs to a zip file.
+
+        Raises:
+            BadRequest, StorageError: it cannot be written there.
+        """
+        facts = {
+            "status": await self.status(),
+            "hardware": await self.hardware(),
+            "doctor": await self.checks(()),
+        }
+        return await asyncio.to_thread(
+            write_bundle, Path(path), self._pc.paths, self._pc.platform, facts
+        )
+
     async def events(self) -> AsyncIterator[LocalStatus]:
         """The status now and after every change."""
-        async for _ in self._ticks():
+        async for _ in self._bell.ticks(self.finished.is_set, WATCH_SECONDS):
             yield await self.status()
 
     async def create_fleet(self, name: str) -> JoinCodeView:
@@ -355,17 +429,17 @@ class Agent:
         parsed = joincode.decode(code)
         async with self._busy:
             self._refuse_if_member()
+            self._joining = asyncio.create_task(self._ask_to_join(parsed, hub_address))
             try:
-                addresses = await self._find(parsed, hub_address)
-                joined = await join(
-                    self._identity, parsed, addresses, self._name(), self._wait_note, JOIN_DEADLINE
-                )
-            except TimeoutError as exc:
-                raise NoHub(
-                    "Joining took too long.", remedy="Try again, or ask the admin to approve."
-                ) from exc
+                joined = await self._joining
+            except asyncio.CancelledError as exc:
+                if self._called_off is self._joining:
+                    raise Cancelled("Joining was called off.") from exc
+                self._joining.cancel()
+                raise
             finally:
-                self._waiting_for = ""
+                self._joining = self._called_off = None
+                self._wait_note("")
             await asyncio.to_thread(
                 self._fleet_store.save,
                 joined.info,
@@ -377,6 +451,23 @@ class Agent:
             if self._fleet is not None:
                 await self._fleet.wait_connected(GREET_DEADLINE)
         return await self.status()
+
+    async def _ask_to_join(self, code: joincode.JoinCode, hub_address: str) -> Joined:
+        try:
+            addresses = await self._find(code, hub_address)
+            return await join(
+                self._identity, code, addresses, self._name(), self._wait_note, JOIN_DEADLINE
+            )
+        except TimeoutError as exc:
+            raise NoHub(
+                "Joining took too long.", remedy="Try again, or ask the admin to approve."
+            ) from exc
+
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one. An admin's list may show this PC on."""
+        if self._joining is not None:
+            self._called_off = self._joining
+            self._joining.cancel()
 
     async def _find(self, code: joincode.JoinCode, hub_address: str) -> list[Address]:
         configured = hub_address or self._settings.hub_address
@@ -507,6 +598,7 @@ class Agent:
         hub = self._hub()
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
+        self.models.require_settled(model)
         server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
         return server.views()[0]
 
@@ -516,21 +608,17 @@ class Agent:
 
     async def set_contribute(self, on: bool) -> None:
         """Give or take back the employee's consent; takes effect at once."""
-        await self._set_user("contribute", on)
+        await self.preferences.change("contribute", on)
 
     async def lend(self, device: str, on: bool) -> None:
         """Lend a class of devices (CPU, GPU, NPU), or not; takes effect at once."""
-        await self._set_user(device_setting(device), on)
+        await self.preferences.change(device_setting(device), on)
 
-    async def _set_user(self, name: str, value: object) -> None:
-        self._settings = await asyncio.to_thread(self._store.set_user, name, value)
+    async def _settings_changed(self) -> None:
+        """Act on settings that are not asked for at each use."""
+        if self._fleet is not None and not self._fleet.connected:
+            self._fleet.link.kick()  # there may be another address to try
         await self._guest.settings_changed()
-        if getattr(self._settings, name) != value:
-            where = self._settings.origin(name).where or "another place"
-            raise BadSetting(
-                f"The setting {name} comes from {where}, which goes before the user's own.",
-                remedy=f"Take FLEETAPP_{name.upper()} out of it and start the agent again.",
-            )
 
     async def pause(self, length: str, finish_first: bool) -> None:
         """Pause for 30m, 1h, 4h, until tomorrow or for ever; see ``Guest.pause``."""
@@ -548,6 +636,7 @@ class Agent:
         """End soon; open event streams end first, so that nothing holds the process back."""
         self.finished.set()
         self._changed()
+        self.models.ring()
 
     # ------------------------------------------------------------------ helpers
 
@@ -586,19 +675,4 @@ class Agent:
         return hub
 
     def _changed(self) -> None:
-        for event in self._listeners:
-            event.set()
-
-    async def _ticks(self) -> AsyncIterator[None]:
-        event = asyncio.Event()
-        self._listeners.add(event)
-        try:
-            while not self.finished.is_set():
-                event.clear()
-                yield None
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(5.0):
-                        await event.wait()
-                await asyncio.sleep(0.03)  # changes come in bursts; at most 30 a second go out
-        finally:
-            self._listeners.discard(event)
+        self._bell.ring()

@@ -39,6 +39,19 @@ class Devices:
         self._found: frozenset[DeviceClass] | None = None
         self.names: tuple[str, ...] = ()
         """As OpenVINO and their makers call them, for people."""
+        self._report: probe.Probe | None = None
+        self._asking = asyncio.Lock()
+
+    async def report(self) -> probe.Probe:
+        """All that the probe says; it is asked once, or again if it failed.
+
+        Raises:
+            FleetError: it hung or died.
+        """
+        async with self._asking:
+            if self._report is None:
+                self._report = await asyncio.to_thread(self._ask)
+            return self._report
 
     async def look(self) -> None:
         """Find out; bounded by the probe's own deadline. Never raises."""
@@ -47,7 +60,7 @@ class Devices:
             self._found, self.names = fixed, tuple(sorted(fixed))
             return
         try:
-            found = await asyncio.to_thread(self._ask)
+            found = await self.report()
         except FleetError as exc:
             log.warning("only the processor is used: %s", exc)
             self._found = frozenset({"CPU"})

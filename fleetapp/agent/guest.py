@@ -160,6 +160,11 @@ class Guest:
         free = self._platform.memory_free()
         return memory_for_fleet(self._settings(), free, self._monitor.own_memory)
 
+    @property
+    def memory_held(self) -> int:
+        """Bytes that the agent and its runners take, as last seen."""
+        return self._monitor.own_memory
+
     def disk_for_fleet(self, used: int) -> int:
         """Bytes that shards may still take, while they take ``used``."""
         free = self._platform.disk_free(self._paths.home)
@@ -178,6 +183,8 @@ class Guest:
             draining=decision.draining,
             devices={d: bool(getattr(settings, f"contribute_{d.lower()}")) for d in DEVICES},
             may_pause=settings.allow_pause,
+            contribute_by=_policy(settings, "contribute"),
+            pause_by=_policy(settings, "allow_pause"),
         )
 
     # ------------------------------------------------------------------ what people say
@@ -281,6 +288,12 @@ class Guest:
                 await work.stop_loading(decision.sentence)
             if self._asleep:
                 await work.rest("This PC goes to sleep.")
+
+
+def _policy(settings: Settings, name: str) -> str:
+    """Which policy a setting comes from, in words; empty if it is the user's."""
+    origin = settings.origin(name)
+    return origin.where if origin.source in ("user policy", "machine policy") else ""
 
 
 def device_setting(device: str) -> str:

@@ -61,6 +61,10 @@ class ErrorBody(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+APPROVAL = "Waiting for the admin"
+"""How the sentence begins while a person has to say yes."""
+
+
 class ErrorReply(msgspec.Struct, frozen=True):
     error: ErrorBody
 
@@ -261,7 +265,7 @@ async def _ask(
             if not answer.pending:
                 return _check(hub, answer)
             queued = True
-        waiting(f"Waiting for the admin to approve this PC; its id is {identity.device_id}.")
+        waiting(f"{APPROVAL} to approve this PC; its id is {identity.device_id}.")
         await asyncio.sleep(poll)
 
 

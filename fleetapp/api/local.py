@@ -15,14 +15,24 @@ from fleetapp.api.auth import loopback_authorizer
 from fleetapp.api.errors import json_response, use_error_middleware
 from fleetapp.api.models import ModelRoutes
 from fleetapp.api.office import OfficeRoutes
+from fleetapp.api.preferences import PreferenceCalls, PreferenceRoutes
 from fleetapp.api.views import stream_views
 from fleetapp.engine.pipe import RunnerStats, TraceView
 from fleetapp.hub.admin import Admin
 from fleetapp.hub.planner.plan import FleetPlan
-from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, Precision, SearchView
+from fleetapp.types import (
+    ChainView,
+    Finding,
+    FleetView,
+    HardwareView,
+    JoinCodeView,
+    LocalStatus,
+    Precision,
+    SearchView,
+)
 
 
-class LocalAgent(Protocol):
+class LocalAgent(PreferenceCalls, Protocol):
     """What the loopback API asks of the agent. Every method bounds its own time.
 
     All raise FleetError; NotAMember where a fleet is needed and there is none, NoHub where the
@@ -35,6 +45,14 @@ class LocalAgent(Protocol):
 
     async def search(self) -> SearchView:
         """What the search on the local network finds, and why not more."""
+        ...
+
+    async def hardware(self) -> HardwareView:
+        """What this PC has to compute with."""
+        ...
+
+    async def checks(self, only: tuple[str, ...]) -> Sequence[Finding]:
+        """How this PC is; ``only`` the checks of these names, or all if there are none."""
         ...
 
     def events(self) -> AsyncIterator[LocalStatus]:
@@ -66,6 +84,10 @@ class LocalAgent(Protocol):
 
     async def join(self, code: str, hub_address: str) -> LocalStatus:
         """Join by a code; ``hub_address`` ("host:port") may be empty to look around by mDNS."""
+        ...
+
+    async def stop_joining(self) -> None:
+        """Call an attempt to join off, if there is one."""
         ...
 
     async def leave(self) -> None:
@@ -199,6 +221,8 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("GET", "status", local.status),
         ("GET", "events", local.events),
         ("GET", "search", local.search),
+        ("GET", "hardware", local.hardware),
+        ("GET", "checks", local.checks),
         ("POST", "contribute", local.contribute),
         ("POST", "lend", local.lend),
         ("POST", "pause", local.pause),
@@ -206,6 +230,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         ("POST", "quit", local.quit),
         ("POST", "fleet/create", local.create),
         ("POST", "fleet/join", local.join),
+        ("POST", "fleet/join/stop", local.stop_joining),
         ("POST", "fleet/leave", local.leave),
         ("GET", "fleet", local.fleet),
         ("GET", "fleet/events", local.fleet_events),
@@ -217,6 +242,7 @@ def add_local_routes(app: web.Application, agent: LocalAgent, token: str) -> Non
         *AdminRoutes(lambda _: agent.admin).routes(),
         *OfficeRoutes(lambda: agent.office).routes(),
         *ModelRoutes(lambda: agent.models).routes(),
+        *PreferenceRoutes(lambda: agent).routes(),
     )
     for method, path, handler in routes:
         app.router.add_route(method, f"/local/v1/{path}", guarded(handler))
@@ -234,6 +260,13 @@ class _Local:
 
     async def search(self, _request: web.Request) -> web.Response:
         return json_response(await self._agent.search())
+
+    async def hardware(self, _request: web.Request) -> web.Response:
+        return json_response(await self._agent.hardware())
+
+    async def checks(self, request: web.Request) -> web.Response:
+        only = tuple(name for name in request.query.get("only", "").split(",") if name)
+        return json_response(await self._agent.checks(only))
 
     async def contribute(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Contribute)
@@ -267,6 +300,10 @@ class _Local:
     async def join(self, request: web.Request) -> web.Response:
         asked = await read_body(request, _Join)
         return json_response(await self._agent.join(asked.code, asked.hub_address))
+
+    async def stop_joining(self, _request: web.Request) -> web.Response:
+        await self._agent.stop_joining()
+        return done()
 
     async def leave(self, _request: web.Request) -> web.Response:
         await self._agent.leave()

@@ -49,6 +49,9 @@ COMMANDS = {
     "keys": Lazy("fleetapp.cli.keys", "keys", "API keys for programs."),
     "settings": Lazy("fleetapp.cli.settings", "settings", "Show and change settings."),
     "doctor": Lazy("fleetapp.cli.doctor", "doctor", "Check this PC and say what to do."),
+    "support-bundle": Lazy(
+        "fleetapp.cli.support_bundle", "support_bundle", "Pack what somebody who helps needs."
+    ),
     "trace": Lazy("fleetapp.cli.agent_cmds", "trace", "Write where the time of steps went."),
     "bench": Lazy("fleetapp.bench.commands", "bench", "Measurements that anyone can repeat."),
     "quit": Lazy("fleetapp.cli.agent_cmds", "quit_agent", "End this PC's agent."),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
+from fleetapp.agent import checks
 from fleetapp.cli import output
-from fleetapp.cli.checks import CHECKS, Finding, Subject
+from fleetapp.cli.agent_cmds import as_type, local_status
+from fleetapp.cli.client import agent_client, find_agent
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import FleetError
+from fleetapp.errors import AgentNotRunning, FleetError
 from fleetapp.settings import SettingsStore
+from fleetapp.types import Finding, LocalStatus, SearchView
 
 FAILED = 1
 """Exit code when at least one check failed; warnings alone end with 0."""
@@ -32,29 +36,44 @@ def doctor(app: App, /, ctx: click.Context, as_json: bool) -> None:
             _print(finding)
     failed = sum(f.state == "fail" for f in findings)
     if as_json:
-        output.print_json({"ok": not failed, "checks": [dataclasses.asdict(f) for f in findings]})
+        output.print_json({"ok": not failed, "checks": findings})
     elif failed:
         click.echo(f"\n{failed} of {len(findings)} checks failed.")
     ctx.exit(FAILED if failed else 0)
 
 
 def examine(app: App) -> Iterator[Finding]:
-    """Run every check; one that breaks is a finding too."""
+    """Run every check, with what a running agent knows better."""
     try:
         settings = SettingsStore(app.paths).load()
     except FleetError:
         settings = None
-    subject = Subject(app.paths, settings)
-    for check in CHECKS:
+    return checks.examine(checks.Subject(app.paths, settings, _Agent(app.paths.home)))
+
+
+@dataclass(frozen=True)
+class _Agent:
+    """The agent of a state folder, asked over its loopback API."""
+
+    home: Path
+
+    def runs(self) -> bool:
         try:
-            yield check(subject)
-        except Exception as error:  # noqa: BLE001 - the doctor must come to the end of its list
-            yield Finding(
-                check.__name__.capitalize(),
-                "fail",
-                f"Could not be checked ({type(error).__name__}: {error}).",
-                "Run 'fleetapp doctor' again, and report it if it stays.",
-            )
+            find_agent(self.home)
+        except AgentNotRunning:
+            return False
+        return True
+
+    def search(self) -> SearchView | None:
+        try:
+            with agent_client(self.home) as client:
+                return as_type(client.request("GET", "/local/v1/search"), SearchView)
+        except FleetError:
+            return None
+
+    def status(self) -> LocalStatus:
+        with agent_client(self.home) as client:
+            return local_status(client)
 
 
 def _print(finding: Finding) -> None:

@@ -11,16 +11,21 @@ import click
 import msgspec
 
 from fleetapp.cli import output
+from fleetapp.cli.agent_cmds import as_type
+from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import CorruptModel
+from fleetapp.errors import AgentNotRunning
 from fleetapp.fleet.identity import Identity
 from fleetapp.models import catalog, fetch
-from fleetapp.models.library import Library, Report
+from fleetapp.models.library import Library
 from fleetapp.models.manifest import ModelManifest
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.platform import current
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
+from fleetapp.types import ModelsView
+
+_MODELS = "/local/v1/models"
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,17 +111,33 @@ def model(ctx: click.Context) -> None:
 )
 @click.option("--name", "model_id", help="What to call it here.")
 @click.option("--keep", is_flag=True, help="Keep the fetched file beside the imported model.")
+@click.option("--accept-licence", is_flag=True, help="Agree to the terms of a model that has some.")
 @json_option
 @common_options
 @pass_app
 def get_model(
-    app: App, /, name: str, source: fetch.Kind, model_id: str | None, keep: bool, as_json: bool
+    app: App,
+    /,
+    name: str,
+    source: fetch.Kind,
+    model_id: str | None,
+    keep: bool,
+    accept_licence: bool,
+    as_json: bool,
 ) -> None:
     """Fetch the model NAME of the catalogue, or hf:OWNER/REPO[@REVISION][/FILE.gguf]."""
     entry = catalog.find(name)
     library = open_library(app.home)
     with _progress(as_json) as progress:
-        manifest = fetch.get(library, entry, progress, source=source, model_id=model_id, keep=keep)
+        manifest = fetch.get(
+            library,
+            entry,
+            progress,
+            source=source,
+            model_id=model_id,
+            keep=keep,
+            accept_licence=accept_licence,
+        )
     _done(manifest, as_json)
 
 
@@ -219,24 +240,8 @@ def verify_model(app: App, /, model_id: str, deep: bool, as_json: bool) -> None:
     if as_json:
         output.print_json(report)
     else:
-        click.echo(_verdict(report))
-    if report.damaged:
-        raise CorruptModel(
-            f"{len(report.damaged)} files of '{model_id}' are damaged: "
-            f"{', '.join(report.damaged)}.",
-            remedy=f"Run 'fleetapp model remove {model_id}' and get it again.",
-        )
-
-
-def _verdict(report: Report) -> str:
-    if report.damaged:
-        return f"{report.model_id} is damaged."
-    text = f"{report.model_id} is intact, {report.stages} stages checked."
-    if report.dropped_stages:
-        text += f" Damaged and dropped: layers {', '.join(report.dropped_stages)}."
-    if report.max_difference is not None:
-        text += f" Whole and halves differ by {report.max_difference:.2g} in their logits."
-    return text
+        click.echo(str(report))
+    report.require_intact()
 
 
 @model.command("remove")
@@ -245,8 +250,28 @@ def _verdict(report: Report) -> str:
 @pass_app
 def remove_model(app: App, /, model_id: str) -> None:
     """Delete a model and every stage made of it."""
-    open_library(app.home).remove(model_id)
+    library = open_library(app.home)
+    if not _removed_by_agent(app.home, library, model_id):
+        library.remove(model_id)
     click.echo(f"{output.one_line(model_id)} is removed.")
+
+
+def _removed_by_agent(home: Path, library: Library, model_id: str) -> bool:
+    """Let the agent do it if one runs with this library: it knows whether the model is served.
+
+    Raises:
+        Busy: it is.
+    """
+    try:
+        with agent_client(home) as client:
+            folder = as_type(client.request("GET", _MODELS), ModelsView).folder
+            if Path(folder) != library.root:
+                return False
+            body = {"model": model_id}
+            client.request("POST", f"{_MODELS}/remove", body, seconds=SLOW_SECONDS)
+    except AgentNotRunning:
+        return False
+    return True
 
 
 @contextmanager

@@ -12,6 +12,9 @@ import click
 import msgspec
 
 from fleetapp.errors import FleetError
+from fleetapp.platform import units
+
+size = units.size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,15 +111,3 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     if not target.is_terminal:
         target.width = 200  # a pipe has no width; folding there would only break lines apart
     target.print(table)
-
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def size(count: float) -> str:
-    """Bytes for people."""
-    for unit in _UNITS[:-1]:
-        if abs(count) < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} {_UNITS[-1]}"

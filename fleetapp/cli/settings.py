@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from fleetapp.cli import output
+from fleetapp.cli.agent_cmds import as_type
+from fleetapp.cli.client import agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
-from fleetapp.errors import BadSetting
-from fleetapp.settings import Explained, SettingsStore
+from fleetapp.errors import AgentNotRunning, BadSetting
+from fleetapp.settings import Explained, Settings, SettingsStore
+from fleetapp.settings.view import plain, setting_view
+from fleetapp.types import SettingView
 
-HINT = "A running agent takes it over at its next start."
+PENDING = "The running agent takes it over at its next start."
+NEXT_LOAD = "It holds for shards that are loaded from now on."
 
 
 @click.group(invoke_without_command=True)
@@ -29,16 +34,10 @@ def _explained(app: App) -> tuple[Explained, ...]:
     return SettingsStore(app.paths).load().explain()
 
 
-def _plain(value: Any) -> Any:
-    if value is None:
-        return ""
-    return str(value) if isinstance(value, Path) else value
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return str(_plain(value)) or "(empty)"
+    return str(plain(value)) or "(empty)"
 
 
 def _origin(row: Explained) -> str:
@@ -66,8 +65,8 @@ def list_settings(app: App, /, as_json: bool) -> None:
 def _row(row: Explained) -> dict[str, Any]:
     return {
         "name": row.name,
-        "value": _plain(row.value),
-        "default": _plain(row.default),
+        "value": plain(row.value),
+        "default": plain(row.default),
         "source": row.source,
         "where": row.where,
         "locked": row.locked,
@@ -106,12 +105,9 @@ def get_setting(app: App, /, name: str, as_json: bool) -> None:
 @pass_app
 def set_setting(app: App, /, name: str, value: str) -> None:
     """Set NAME to VALUE for this user."""
-    after = SettingsStore(app.paths).set_user(name, value)
-    row = next(r for r in after.explain() if r.name == name)
-    click.echo(f"{name} is {output.one_line(_shown(row.value))}.")
-    if row.source == "environment":
-        output.note(f"The environment overrides it as long as FLEETAPP_{name.upper()} is set.")
-    output.note(HINT)
+    _change(
+        app, name, ("settings", {"name": name, "value": value}), lambda s: s.set_user(name, value)
+    )
 
 
 @settings.command("reset")
@@ -120,7 +116,28 @@ def set_setting(app: App, /, name: str, value: str) -> None:
 @pass_app
 def reset_setting(app: App, /, name: str) -> None:
     """Forget this user's value of NAME."""
-    after = SettingsStore(app.paths).reset_user(name)
-    row = next(r for r in after.explain() if r.name == name)
-    click.echo(f"{name} is {output.one_line(_shown(row.value))}.")
-    output.note(HINT)
+    _change(app, name, ("settings/reset", {"name": name}), lambda s: s.reset_user(name))
+
+
+def _change(
+    app: App,
+    name: str,
+    ask: tuple[str, dict[str, str]],
+    alone: Callable[[SettingsStore], Settings],
+) -> None:
+    """Let the running agent do it, which then acts on it; without one it is only kept."""
+    path, body = ask
+    try:
+        with agent_client(app.paths.home) as client:
+            view = as_type(client.request("POST", f"/local/v1/{path}", body), SettingView)
+        running = True
+    except AgentNotRunning:
+        view = setting_view(alone(SettingsStore(app.paths)), name)
+        running = False
+    click.echo(f"{name} is {output.one_line(_shown(view.value))}.")
+    if view.source == "environment":
+        output.note(f"The environment overrides it as long as FLEETAPP_{name.upper()} is set.")
+    if view.pending:
+        output.note(PENDING)
+    elif running and view.applies == "next load":
+        output.note(NEXT_LOAD)

@@ -46,12 +46,13 @@ def decide(now: Snapshot, before: Standing | None = None) -> Standing:
     if drains:
         drain_since = before.drain_since if before else None
         drain_since = now.now if drain_since is None else drain_since
-    decision, since = _settle(now.now, wish, before)
-    return Standing(decision, since, over, needed, drain_since)
+    decision, since = _settle(now, wish, before)
+    return Standing(decision, since, over, needed, drain_since, now.settings)
 
 
-def _settle(now: float, wish: Decision, before: Standing | None) -> tuple[Decision, float]:
-    """The wish, unless it would be a second change within a minute."""
+def _settle(snapshot: Snapshot, wish: Decision, before: Standing | None) -> tuple[Decision, float]:
+    """The wish, unless it would be a second change within a minute that nobody has asked for."""
+    now = snapshot.now
     if before is None:
         return wish, now
     if wish.contribute == before.decision.contribute:
@@ -59,7 +60,8 @@ def _settle(now: float, wish: Decision, before: Standing | None) -> tuple[Decisi
     at_once = (
         before.decision.reason in BY_PEOPLE if wish.contribute else wish.reason not in THRESHOLDS
     )
-    if at_once or now - before.since >= SETTLE_SECONDS:
+    asked = before.settings is not None and before.settings != snapshot.settings
+    if at_once or asked or now - before.since >= SETTLE_SECONDS:
         return wish, now
     return before.decision, before.since
 

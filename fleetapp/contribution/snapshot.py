@@ -97,3 +97,5 @@ class Standing:
     memory_needed: int = 0
     """Bytes that must be free without us before ``memory_low`` is over."""
     drain_since: float | None = None
+    settings: Settings | None = None
+    """By which it was decided."""

@@ -71,7 +71,8 @@ class Models:
         self._users: dict[str, int] = {}
         """How many each model is planned for."""
         self._planner = Planner()
-        self._shards: dict[tuple[str, LayerRange], Shard] = {}
+        self._shards: dict[str, Shard] = {}
+        """By digest; kept, for a signature made anew would be another one."""
         self._split_lock = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -135,6 +136,14 @@ class Models:
         self._audit.write("local", "unserve", model=model_id)
         await server.stop("It was stopped by the admin.")
         self.changed()
+
+    def in_use(self, model_id: str) -> tuple[str, ...]:
+        """Which served models need a model: itself, or those that draft with it."""
+        return tuple(
+            name
+            for name, server in self._servers.items()
+            if model_id in (name, server.wanted.draft, server.drafting.model)
+        )
 
     def view(self, model_id: str) -> ChainView:
         """The first chain of a model."""
@@ -314,16 +323,16 @@ class Models:
         return len(manifest.layer_bytes)
 
     async def shard(self, model_id: str, layers: LayerRange) -> Shard:
-        """Split on demand; the result is kept, as plans repeat."""
+        """Split on demand; the library keeps the result and knows if it is gone."""
         async with self._split_lock:
-            found = self._shards.get((model_id, layers))
+            folder = await asyncio.to_thread(self._library.stage, model_id, layers)
+            found = self._shards.get(folder.digest)
             if found is None:
-                folder = await asyncio.to_thread(self._library.stage, model_id, layers)
                 found = Shard(
                     manifest=Signed(folder.payload, folder.signature, folder.signer),
                     model_digest=folder.manifest.model_digest,
                 )
-                self._shards[model_id, layers] = found
+                self._shards[folder.digest] = found
             return found
 
     def read_chunk(self, sha256: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -76,24 +77,27 @@ CATALOG: tuple[Entry, ...] = (
     ),
 )
 
+DEFAULT = CATALOG[0].model_id
+"""The small one to begin with."""
+
 _SPEC = re.compile(
     r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.-]+))?(?:/(?P<file>[^\0]+\.gguf))?",
     re.ASCII,
 )
 
 
-def find(name: str) -> Entry:
+def find(name: str, entries: Sequence[Entry] = CATALOG) -> Entry:
     """Look up a catalogue name, or read ``hf:owner/repo[@revision][/file.gguf]``.
 
     Raises:
         NotFound: no such name.
         BadRequest: a malformed hub address.
     """
-    for entry in CATALOG:
+    for entry in entries:
         if entry.model_id == name.strip().lower():
             return entry
     if not name.startswith("hf:"):
-        known = ", ".join(e.model_id for e in CATALOG)
+        known = ", ".join(e.model_id for e in entries)
         raise NotFound(
             f"The catalogue has no model '{name}'.",
             remedy=f"It has: {known}. Any GGUF file of a hub: hf:OWNER/REPO[/FILE.gguf].",

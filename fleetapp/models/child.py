@@ -54,6 +54,8 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     result: msgspec.Raw = msgspec.Raw()
     error: tuple[str, str, str] | None = None
     """Code, message, remedy of a FleetError."""
+    sign: bytes = b""
+    """What :mod:`job` wants to have signed."""
 
 
 class Watch(NamedTuple):

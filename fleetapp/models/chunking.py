@@ -8,7 +8,7 @@ lie in it. Tensors of at least ``SMALLEST`` bytes are chunks of their own, in pi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 from xml.parsers import expat
@@ -91,10 +91,21 @@ def describe(root: Path, relative: str, tensors: Sequence[tuple[int, int]] = ())
     return FileEntry(path=relative, size=size, sha256=whole.hexdigest(), chunks=tuple(chunks))
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hex."""
+def file_sha256(path: Path, tell: Callable[[int], None] | None = None) -> str:
+    """SHA-256 of a file in hex.
+
+    Args:
+        path: the file.
+        tell: now and then told how many bytes are done.
+    """
+    whole, done = hashlib.sha256(), 0
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(_READ):
+            whole.update(block)
+            done += len(block)
+            if tell is not None:
+                tell(done)
+    return whole.hexdigest()
 
 
 def blocks(file: BinaryIO, length: int) -> Iterator[bytes]:

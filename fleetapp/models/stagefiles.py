@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -57,11 +58,15 @@ def damaged(folder: Path, files: Iterable[FileEntry], progress: ProgressFn = sil
     """Return the files of a manifest that are missing or whose bytes are not what it says."""
     entries = list(files)
     total, done, bad = sum(e.size for e in entries), 0, []
+
+    def tell(before: int, now: int) -> None:
+        progress(Progress("verifying", before + now, total))
+
     for entry in entries:
         progress(Progress("verifying", done, total))
         path = folder / entry.path
         whole = path.is_file() and path.stat().st_size == entry.size
-        if not whole or file_sha256(path) != entry.sha256:
+        if not whole or file_sha256(path, partial(tell, done)) != entry.sha256:
             bad.append(entry.path)
         done += entry.size
     progress(Progress("verifying", total, total))

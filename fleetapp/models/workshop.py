@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -55,6 +56,14 @@ class Workshop:
             yield
         finally:
             lock.release()
+
+    def tidy(self) -> None:
+        """Remove what a process that was killed has left half made, unless one is at work now."""
+        if not self._work.exists():
+            return
+        lock = filelock.FileLock(self._root / "library.lock")
+        with contextlib.suppress(filelock.Timeout, OSError), lock.acquire(timeout=0):
+            shutil.rmtree(self._work, ignore_errors=True)
 
     @contextmanager
     def folder(self, needed: int) -> Iterator[Path]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from fleetapp.platform.network import Address
 from fleetapp.platform.sensing import Sensors
+from fleetapp.platform.startup import Startup
 
 PolicyScope = Literal["machine", "user"]
 
@@ -89,6 +90,23 @@ class Platform(Protocol):
 
     def sensors(self) -> Sensors:
         """New ones for one reader, who closes them."""
+        ...
+
+    def startup(self) -> Startup:
+        """Whether the app starts with the user's session.
+
+        Raises:
+            StorageError: the system does not tell.
+        """
+        ...
+
+    def set_startup(self, on: bool, command: Sequence[str]) -> None:
+        """Start ``command`` with the user's session, or do not.
+
+        Raises:
+            ManagedByPolicy: it starts for all users.
+            StorageError: it cannot be written.
+        """
         ...
 
     def policy(self, scope: PolicyScope) -> Policy:

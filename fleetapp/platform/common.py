@@ -1,4 +1,4 @@
-"""The answers that psutil gives alike on every operating system; nobody else imports it."""
+"""The answers that psutil gives alike on every operating system."""
 
 from __future__ import annotations
 

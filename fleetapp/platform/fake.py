@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fleetapp.errors import ManagedByPolicy
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 from fleetapp.platform.sensing import Heat, Power, Presence, Usage
+from fleetapp.platform.startup import Startup
 
 _GIB = 1 << 30
 
@@ -78,6 +80,8 @@ class FakePlatform:
     sensor: FakeSensors = field(default_factory=FakeSensors)
     name: str = "fake"
     facts: tuple[str, ...] = ("fake",)
+    starts: Startup = field(default_factory=lambda: Startup(False, "fake startup folder"))
+    start_command: tuple[str, ...] = ()
 
     def memory_total(self) -> int:
         return self.total
@@ -117,6 +121,15 @@ class FakePlatform:
 
     def sensors(self) -> FakeSensors:
         return self.sensor
+
+    def startup(self) -> Startup:
+        return self.starts
+
+    def set_startup(self, on: bool, command: Sequence[str]) -> None:
+        if self.starts.for_all:
+            raise ManagedByPolicy("This app starts for all users.")
+        self.starts = replace(self.starts, on=on)
+        self.start_command = tuple(command) if on else ()
 
     def policy(self, scope: PolicyScope) -> Policy:
         return Policy(f"fake {scope} policy", dict(self.policies.get(scope, {})))

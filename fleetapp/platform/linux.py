@@ -7,7 +7,7 @@ import json
 import math
 import os
 import platform as host
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fleetapp.errors import BadSetting
@@ -15,7 +15,9 @@ from fleetapp.platform import cgroup, common
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.linux_sensors import LinuxSensors
+from fleetapp.platform.linux_startup import DesktopEntries
 from fleetapp.platform.network import Address
+from fleetapp.platform.startup import Startup
 
 POLICY_FOLDER = Path("/etc/fleetapp")
 _NET = Path("/sys/class/net")
@@ -95,6 +97,12 @@ class LinuxPlatform:
 
     def sensors(self) -> LinuxSensors:
         return LinuxSensors()
+
+    def startup(self) -> Startup:
+        return DesktopEntries().read()
+
+    def set_startup(self, on: bool, command: Sequence[str]) -> None:
+        DesktopEntries().write(on, command)
 
     def policy(self, scope: PolicyScope) -> Policy:
         if scope == "machine":

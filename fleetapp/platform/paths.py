@@ -75,6 +75,11 @@ class Paths:
         return self.home / "pause.json"
 
     @property
+    def model_jobs_file(self) -> Path:
+        """Work on models that is under way, JSON; see :mod:`fleetapp.agent.librarian`."""
+        return self.home / "model-jobs.json"
+
+    @property
     def lock_file(self) -> Path:
         """Held by the one agent of this home; see :mod:`fleetapp.platform.lock`."""
         return self.home / "agent.lock"

@@ -18,17 +18,19 @@ assert sys.platform == "win32", "fleetapp.platform.windows is imported by window
 
 import ctypes
 import winreg
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import wintypes
 from pathlib import Path
 
-from fleetapp.errors import BadSetting
+from fleetapp.errors import BadSetting, StorageError
 from fleetapp.platform import common
 from fleetapp.platform.base import Policy, PolicyScope
 from fleetapp.platform.files import storage_error, write_atomic
 from fleetapp.platform.network import Address
 from fleetapp.platform.smbios import system_uuid
+from fleetapp.platform.startup import Startup
 from fleetapp.platform.windows_sensors import WindowsSensors, system_calls
+from fleetapp.platform.windows_startup import Root, RunKey
 
 POLICY_KEY = r"Software\Policies\fleetapp"
 
@@ -57,6 +59,7 @@ _RSMB = 0x52534D42
 _RAW_HEADER = 8
 """Versions and a length before the structures (RawSMBIOSData)."""
 _CRYPTOGRAPHY = r"SOFTWARE\Microsoft\Cryptography"
+_ROOTS: dict[Root, int] = {"HKCU": winreg.HKEY_CURRENT_USER, "HKLM": winreg.HKEY_LOCAL_MACHINE}
 _local_free = _kernel32.LocalFree
 _local_free.argtypes = [ctypes.c_void_p]
 _local_free.restype = ctypes.c_void_p
@@ -80,6 +83,46 @@ def _firmware_table() -> bytes:
     if not size or _firmware(_RSMB, 0, buffer, size) != size:
         return b""
     return buffer.raw[_RAW_HEADER:]
+
+
+class _Registry:
+    """See :class:`fleetapp.platform.windows_startup.Registry`."""
+
+    def get(self, root: Root, key: str, name: str) -> object:
+        access = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
+        try:
+            with winreg.OpenKey(_ROOTS[root], key, 0, access) as handle:
+                return winreg.QueryValueEx(handle, name)[0]
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise _refused(exc, rf"{root}\{key}") from exc
+
+    def set(self, key: str, name: str, value: str | bytes) -> None:
+        kind = winreg.REG_SZ if isinstance(value, str) else winreg.REG_BINARY
+        access = winreg.KEY_WRITE | winreg.KEY_WOW64_64KEY
+        try:
+            with winreg.CreateKeyEx(winreg.HKEY_CURRENT_USER, key, 0, access) as handle:
+                winreg.SetValueEx(handle, name, 0, kind, value)
+        except OSError as exc:
+            raise _refused(exc, rf"HKCU\{key}") from exc
+
+    def delete(self, key: str, name: str) -> None:
+        access = winreg.KEY_WRITE | winreg.KEY_WOW64_64KEY
+        try:
+            with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key, 0, access) as handle:
+                winreg.DeleteValue(handle, name)
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise _refused(exc, rf"HKCU\{key}") from exc
+
+
+def _refused(exc: OSError, key: str) -> StorageError:
+    return StorageError(
+        f"The registry key {key} cannot be used ({exc.strerror}).",
+        remedy="Ask the administrator of this PC whether it is locked.",
+    )
 
 
 class WindowsPlatform:
@@ -144,6 +187,12 @@ class WindowsPlatform:
 
     def sensors(self) -> WindowsSensors:
         return WindowsSensors(system_calls())
+
+    def startup(self) -> Startup:
+        return RunKey(_Registry()).read()
+
+    def set_startup(self, on: bool, command: Sequence[str]) -> None:
+        RunKey(_Registry()).write(on, command)
 
     def policy(self, scope: PolicyScope) -> Policy:
         root = winreg.HKEY_LOCAL_MACHINE if scope == "machine" else winreg.HKEY_CURRENT_USER

@@ -25,14 +25,13 @@ class Layer:
 def environment_layer(environ: Mapping[str, str]) -> Layer:
     """``FLEETAPP_<NAME>`` variables that name a setting.
 
-    An empty variable is "off" for a switch and "" for a text, but no number: then it counts as
-    not set.
+    An empty variable is "off" for a switch and "" for a text, but no number and no choice: then it
+    counts as not set.
     """
     values: dict[str, object] = {}
     for setting in SCHEMA.values():
         text = environ.get(f"FLEETAPP_{setting.name.upper()}")
-        number = isinstance(setting.default, int) and not isinstance(setting.default, bool)
-        if text is None or (text == "" and (number or setting.name == "precision")):
+        if text is None or (text == "" and setting.kind.name in ("number", "choice")):
             continue
         values[setting.name] = text
     return Layer("environment", "the environment", values)

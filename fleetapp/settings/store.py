@@ -56,14 +56,14 @@ class SettingsStore:
             ManagedByPolicy: an administrator has laid this one down.
             ReadOnly, DiskFull, StorageError: the file could not be written.
         """
-        setting = _known(name)
-        typed = setting.check(value, "your settings")
-        kept = str(typed or "") if setting.kind.startswith("Path") else typed
+        setting = known(name)
+        typed = setting.accept(value)
+        kept = str(typed or "") if setting.kind.name == "folder" else typed
         return self._change(name, lambda values: values.update({name: kept}))
 
     def reset_user(self, name: str) -> Settings:
         """Forget the user's own value of one setting. Raises as :meth:`set_user` does."""
-        _known(name)
+        known(name)
         return self._change(name, lambda values: values.pop(name, None))
 
     def _change(self, name: str, change: Callable[[dict[str, object]], object]) -> Settings:
@@ -73,7 +73,7 @@ class SettingsStore:
             with lock.acquire(timeout=_LOCK_SECONDS):
                 values = self._read_user()
                 origin = self._resolve(values).origin(name)
-                if origin.source in ("user policy", "machine policy"):
+                if origin.locked:
                     raise ManagedByPolicy(
                         f"The setting {name} is managed by {origin.where} and cannot be changed."
                     )
@@ -123,7 +123,12 @@ class SettingsStore:
         )
 
 
-def _known(name: str) -> Setting:
+def known(name: str) -> Setting:
+    """The declaration of a name.
+
+    Raises:
+        BadSetting: there is none; names the nearest one.
+    """
     if name in SCHEMA:
         return SCHEMA[name]
     near = difflib.get_close_matches(name, SCHEMA, n=1)

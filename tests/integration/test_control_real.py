@@ -20,6 +20,7 @@ from fleetapp.errors import (
     AlreadyMember,
     BadJoinCode,
     BadRequest,
+    Cancelled,
     ExpiredJoinCode,
     FleetError,
     NoHub,
@@ -283,6 +284,25 @@ def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -
         with pytest.raises(NotAMember, match="declined"):
             joining.result(30)
     assert "newcomer" not in coordinator.members()
+
+
+def test_joining_can_be_called_off_and_leaves_nothing_locked(
+    coordinator: AgentProcess, alone: AgentProcess
+) -> None:
+    device = alone.get("status")["device_id"]
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(alone.post, "fleet/join", code=coordinator.code(approve=True))
+        coordinator.until_member_is("newcomer", "pending")
+        status = alone.get("status")
+        assert status["joining"] == "approval"
+        assert device in status["reason"]
+        alone.post("fleet/join/stop")
+        with pytest.raises(Cancelled):
+            joining.result(30)
+    assert alone.get("status").get("joining", "") == ""
+    coordinator.post("fleet/decline", device_id=device)  # the list shows it until then
+    alone.post("fleet/create", name="Alone after all")
+    assert alone.get("status")["role"] == "coordinator"
 
 
 # ------------------------------------------------------------------ leaving and coming back

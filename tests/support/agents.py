@@ -135,7 +135,7 @@ class AgentProcess:
     def get(self, path: str) -> Any:
         return self._call("GET", f"local/v1/{path}", None)
 
-    def post(self, path: str, **body: object) -> Any:
+    def post(self, path: str, /, **body: object) -> Any:
         """Raises the FleetError that the agent answers with."""
         return self._call("POST", f"local/v1/{path}", body)
 

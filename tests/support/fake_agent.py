@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from fleetapp.agent.preferences import READ_ONCE
 from fleetapp.engine.pipe import RunnerStats, StepRecord, TraceView
 from fleetapp.errors import BadJoinCode, FleetError, NotAMember, NotAModel, NotFound
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.hub.planner.fleet import plan_fleet
 from fleetapp.hub.planner.inputs import Demand, Device, Model, Node, Wish
 from fleetapp.hub.planner.plan import FleetPlan
+from fleetapp.settings import Settings
+from fleetapp.settings.store import known
+from fleetapp.settings.view import setting_view, settings_view
 from fleetapp.types import (
     AssignmentView,
     AuditCheck,
     AuditEntry,
+    AutostartView,
+    BundleView,
     ChainView,
     ContributionView,
     Decision,
     DeviceId,
+    Finding,
     FleetView,
     Hardware,
+    HardwareView,
     JoinCodeView,
     LayerRange,
     LocalStatus,
@@ -36,6 +45,8 @@ from fleetapp.types import (
     NodeView,
     Precision,
     SearchView,
+    SettingsView,
+    SettingView,
 )
 from fleetapp.wire.frames import StageTiming
 from tests.support.fake_models import model_job, recorded
@@ -64,6 +75,42 @@ def fleet_view() -> FleetView:
     )  # fmt: skip
 
 
+class FakePreferences:
+    """Keeps nothing but what it was told last."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self.settings = Settings()
+
+    async def view(self, language: str) -> SettingsView:
+        self._note("settings", language)
+        return settings_view(self.settings, (), language)
+
+    async def change(self, name: str, value: bool | int | str, language: str = "en") -> SettingView:
+        self._note("set", name, value, language)
+        self.settings = replace(self.settings, **{name: known(name).accept(value)})
+        return setting_view(self.settings, name, READ_ONCE, language)
+
+    async def reset(self, name: str, language: str = "en") -> SettingView:
+        self._note("reset", name, language)
+        return setting_view(Settings(), name, (), language)
+
+
+class FakeAutostart:
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self.on = False
+
+    async def view(self) -> AutostartView:
+        self._note("autostart")
+        return AutostartView(self.on, "somewhere")
+
+    async def set(self, on: bool) -> AutostartView:
+        self._note("set_autostart", on)
+        self.on = on
+        return AutostartView(on, "somewhere")
+
+
 class FakeAgent:
     """Implements ``fleetapp.api.local.LocalAgent``."""
 
@@ -72,6 +119,7 @@ class FakeAgent:
         self.refuse: FleetError | None = None
         self.listeners = 0
         self.found = SearchView(3, 1)
+        self.hardware_found = HardwareView("A processor", 8, 2**34, 2**33, 2**33, 2**30, 2**36, 11)
         self.closed = asyncio.Event()
         self.changed = asyncio.Event()
         self.state = LocalStatus(
@@ -86,6 +134,8 @@ class FakeAgent:
             role="coordinator",
         )
         self._keys: dict[str, ApiKeyView] = {}
+        self._preferences = FakePreferences(self._note)
+        self._autostart = FakeAutostart(self._note)
 
     def _note(self, *what: Any) -> None:
         self.asked.append(what)
@@ -99,6 +149,14 @@ class FakeAgent:
     async def search(self) -> SearchView:
         self._note("search")
         return self.found
+
+    async def hardware(self) -> HardwareView:
+        self._note("hardware")
+        return self.hardware_found
+
+    async def checks(self, only: tuple[str, ...]) -> tuple[Finding, ...]:
+        self._note("checks", only)
+        return (Finding("Clock", "ok", "2026-11-30 08:00 UTC.", key="clock"),)
 
     async def events(self) -> AsyncIterator[LocalStatus]:
         self._note("events")
@@ -142,6 +200,9 @@ class FakeAgent:
             raise BadJoinCode("This is not a join code.")
         return self.state
 
+    async def stop_joining(self) -> None:
+        self._note("stop_joining")
+
     async def leave(self) -> None:
         self._note("leave")
 
@@ -172,6 +233,18 @@ class FakeAgent:
     @property
     def office(self) -> FakeAgent:
         return self
+
+    @property
+    def preferences(self) -> FakePreferences:
+        return self._preferences
+
+    @property
+    def autostart(self) -> FakeAutostart:
+        return self._autostart
+
+    async def support_bundle(self, path: str) -> BundleView:
+        self._note("bundle", path)
+        return BundleView(path, 4711, ("README.txt",))
 
     async def export_recovery(self, passphrase: str) -> str:
         self._note("export", passphrase)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAction
-from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from fleetapp.errors import FleetError
@@ -21,7 +28,9 @@ from tests.support.fake_local_api import (
     joined_status,
     lonely_status,
 )
+from ui.app import _use_state_option
 from ui.desktop import Desktop
+from ui.endpoint import default_home
 from ui.fleet_dialogs import CreateDialog, InviteDialog, JoinDialog
 from ui.icons import state_icon
 from ui.theme import DARK, DARK_CODE, LIGHT, LIGHT_CODE, CodeColours, Colours, Theme
@@ -330,3 +339,11 @@ def test_the_theme_changes_everything_at_once(qtbot: QtBot, qapp: QApplication) 
         theme.apply(colours)
         assert qapp.palette().window().color().name() == colours.window
         assert qapp.palette().windowText().color().name() == colours.text
+
+
+def test_autostart_can_name_the_state_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLEETAPP_HOME", "/elsewhere")
+    _use_state_option(["fleetapp-tray", "--verbose"])
+    assert default_home() == Path("/elsewhere")
+    _use_state_option(["fleetapp-tray", "--state", str(home)])
+    assert default_home() == home

@@ -42,6 +42,9 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     [
         ("GET", "status", None, ("status",)),
         ("GET", "search", None, ("search",)),
+        ("GET", "hardware", None, ("hardware",)),
+        ("GET", "checks", None, ("checks", ())),
+        ("GET", "checks?only=clock,vpn", None, ("checks", ("clock", "vpn"))),
         ("POST", "contribute", {"on": True}, ("contribute", True)),
         ("POST", "lend", {"device": "GPU", "on": False}, ("lend", "GPU", False)),
         ("POST", "pause", {"length": "1h"}, ("pause", "1h", False)),
@@ -51,6 +54,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("POST", "fleet/create", {"name": "Büro"}, ("create", "Büro")),
         ("POST", "fleet/join", {"code": CODE}, ("join", CODE, "")),
         ("POST", "fleet/join", {"code": CODE, "hub_address": "h:1"}, ("join", CODE, "h:1")),
+        ("POST", "fleet/join/stop", None, ("stop_joining",)),
         ("POST", "fleet/leave", None, ("leave",)),
         ("GET", "fleet", None, ("fleet",)),
         ("POST", "fleet/approve", {"device_id": "dev3"}, ("approve", "dev3")),
@@ -88,6 +92,15 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
          ("start", "m", "exact", 3, "auto")),
         ("POST", "models/start", {"model": "m", "draft": "off"}, ("start", "m", None, 0, "off")),
         ("POST", "models/stop", {"model": "m"}, ("stop", "m")),
+        ("GET", "settings", None, ("settings", "en")),
+        ("GET", "settings?language=de", None, ("settings", "de")),
+        ("POST", "settings", {"name": "threads", "value": 2}, ("set", "threads", 2, "en")),
+        ("POST", "settings?language=de", {"name": "contribute", "value": True},
+         ("set", "contribute", True, "de")),
+        ("POST", "settings/reset", {"name": "threads"}, ("reset", "threads", "en")),
+        ("GET", "autostart", None, ("autostart",)),
+        ("POST", "autostart", {"on": True}, ("set_autostart", True)),
+        ("POST", "support-bundle", {"path": "/x.zip"}, ("bundle", "/x.zip")),
     ],
 )  # fmt: skip
 async def test_each_route_asks_the_agent(
@@ -142,6 +155,13 @@ async def test_answers_are_the_shared_types(base: str, session: aiohttp.ClientSe
         ("models/start", b'{"model": "m", "precision": "sloppy"}'),
         ("keys", b"\xff"),
         ("keys", b"[]"),
+        ("settings", b'{"name": "threads"}'),
+        ("settings", b'{"name": "threads", "value": null}'),
+        ("settings", b'{"name": "threads", "value": 1.5}'),
+        ("settings", b'{"name": "threads", "value": [1]}'),
+        ("settings/reset", b"{}"),
+        ("autostart", b'{"on": 1}'),
+        ("support-bundle", b"{}"),
     ],
 )
 async def test_bad_bodies_are_400(

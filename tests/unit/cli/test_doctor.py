@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fleetapp.cli import checks
+from fleetapp.agent.checks import CHECKS, CONNECTION, Subject, examine, membership, network, pc
 from fleetapp.engine import probe
 from fleetapp.errors import PeerTimeout
 from fleetapp.fleet.identity import Identity
@@ -15,7 +15,7 @@ from fleetapp.platform.fake import FakePlatform
 from fleetapp.platform.network import Address
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import Settings
-from fleetapp.types import SearchView
+from fleetapp.types import Finding, SearchView
 from tests.support.cli import Run
 from tests.support.fake_agent import FakeAgent
 from tests.support.fleet import TestFleet
@@ -30,8 +30,8 @@ def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLEETAPP_MDNS_INTERFACES", "127.0.0.1")
 
 
-def subject(home: Path, settings: Settings | None = None) -> checks.Subject:
-    return checks.Subject(Paths(home), settings or Settings(mdns_interfaces="127.0.0.1"))
+def subject(home: Path, settings: Settings | None = None) -> Subject:
+    return Subject(Paths(home), settings or Settings(mdns_interfaces="127.0.0.1"))
 
 
 def test_a_fresh_pc_has_warnings_but_no_failure(run: Run, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_json_lists_every_check_with_a_remedy_where_needed(run: Run) -> None:
     assert code == 0
     report = json.loads(out)
     assert report["ok"] is True
-    assert len(report["checks"]) == len(checks.CHECKS)
+    assert len(report["checks"]) == len(CHECKS)
     for check in report["checks"]:
         assert check["detail"]
         assert check["remedy"] or check["state"] == "ok"
@@ -72,18 +72,62 @@ def test_a_failure_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert code == 1
     assert "FAIL  Devices:      A driver hangs.\n" in out
     assert "Restart the PC." in out
-    assert "1 of 14 checks failed." in out
+    assert "1 of 16 checks failed." in out
 
 
-def test_a_check_that_breaks_is_a_finding(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: checks.Subject) -> checks.Finding:
+def test_a_check_that_breaks_is_a_finding(tmp_path: Path) -> None:
+    def broken(_: Subject) -> Finding:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("fleetapp.cli.doctor.CHECKS", (broken, checks.python))
-    code, out, _ = run("doctor")
-    assert code == 1
-    assert "ZeroDivisionError: oops" in out
-    assert "Python 3" in out
+    bad, good = examine(subject(tmp_path), checks=(broken, pc.python))
+    assert bad.state == "fail"
+    assert bad.key == "broken"
+    assert "ZeroDivisionError: oops" in bad.detail
+    assert good.detail.startswith("Python 3")
+
+
+def test_only_those_asked_for_are_made(tmp_path: Path) -> None:
+    found = examine(subject(tmp_path), CONNECTION)
+    assert [f.key for f in found] == ["discovery", "inbound", "vpn", "clock"]
+
+
+def test_a_pc_answers_at_its_own_address(tmp_path: Path) -> None:
+    assert network.inbound(subject(tmp_path)).state == "ok"
+
+
+def test_an_address_that_is_not_ours_cannot_be_called(tmp_path: Path) -> None:
+    elsewhere = network.inbound(subject(tmp_path, Settings(mdns_interfaces="192.0.2.77")))
+    assert elsewhere.state == "fail"
+    assert "192.0.2.77" in elsewhere.detail
+    assert "firewall" in elsewhere.remedy
+    both = network.inbound(subject(tmp_path, Settings(mdns_interfaces="127.0.0.1,192.0.2.77")))
+    assert both.state == "warn"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "state", "words"),
+    [
+        ((), "ok", "None is on"),
+        ((Address("wlan0", "192.0.2.5", "ordinary", 24),), "ok", "None is on"),
+        ((Address("tun0", "192.0.2.9", "tunnel", 24),), "warn", "VPN only"),
+        (
+            (
+                Address("wlan0", "192.0.2.5", "ordinary", 24),
+                Address("wg0", "192.0.2.9", "tunnel", 24),
+            ),
+            "ok",
+            "wg0",
+        ),
+    ],
+)
+def test_a_vpn_matters_where_nothing_else_is(
+    tmp_path: Path, addresses: tuple[Address, ...], state: str, words: str
+) -> None:
+    platform = FakePlatform(address_list=addresses)
+    finding = network.vpn(Subject(Paths(tmp_path), Settings(), platform=platform))
+    assert finding.state == state
+    assert words in finding.detail
+    assert finding.remedy or state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -98,27 +142,29 @@ def test_devices(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: probe.Probe, state: str
 ) -> None:
     monkeypatch.setattr(probe, "run", lambda: found)
-    assert checks.devices(subject(tmp_path)).state == state
+    assert pc.devices(subject(tmp_path)).state == state
 
 
 def test_a_clock_before_this_version_is_a_failure(tmp_path: Path) -> None:
-    assert checks.clock(subject(tmp_path), lambda: datetime(2001, 1, 1, tzinfo=UTC)).state == "fail"
-    assert checks.clock(subject(tmp_path)).state == "ok"
+    assert (
+        network.clock(subject(tmp_path), lambda: datetime(2001, 1, 1, tzinfo=UTC)).state == "fail"
+    )
+    assert network.clock(subject(tmp_path)).state == "ok"
 
 
 def test_a_taken_port_is_named_with_its_setting(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         settings = Settings(api_port=port, control_port=0)
-        finding = checks.ports(subject(tmp_path, settings))
+        finding = network.ports(subject(tmp_path, settings))
     assert finding.state == "warn"
     assert f"{port} (api_port: used by another program)" in finding.detail
 
 
 def test_discovery_needs_an_interface(tmp_path: Path) -> None:
-    assert checks.discovery(subject(tmp_path)).state == "ok"
+    assert network.discovery(subject(tmp_path)).state == "ok"
     nowhere = Settings(mdns_interfaces="192.0.2.77")
-    finding = checks.discovery(subject(tmp_path, nowhere))
+    finding = network.discovery(subject(tmp_path, nowhere))
     assert finding.state == "warn"
     assert "192.0.2.77" in finding.detail
     assert "--hub" in finding.remedy
@@ -136,14 +182,14 @@ def test_broken_settings_are_a_finding(run: Run, home: Path) -> None:
 )
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    finding = checks.home(subject(tmp_path))
+    finding = pc.home(subject(tmp_path))
     tmp_path.chmod(0o700)
     assert finding.state == "fail"
 
 
 def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    finding = checks.home(subject(tmp_path / "file"))
+    finding = pc.home(subject(tmp_path / "file"))
     assert finding.state == "fail"
     assert "--state" in finding.remedy
 
@@ -153,7 +199,7 @@ def test_a_damaged_membership_is_a_failure(tmp_path: Path) -> None:
     Identity.load_or_create(paths)
     paths.fleet.mkdir()
     (paths.fleet / "leaf.crt").write_text("no certificate")
-    assert checks.fleet(subject(tmp_path)).state == "fail"
+    assert membership.fleet(subject(tmp_path)).state == "fail"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +216,7 @@ def test_a_certificate_that_is_not_renewed_in_time(
 ) -> None:
     TestFleet(tmp_path).enrol("anna")
     then = datetime.now(UTC) + timedelta(days=days)
-    finding = checks.fleet(subject(tmp_path / "anna"), lambda: then)
+    finding = membership.fleet(subject(tmp_path / "anna"), lambda: then)
     assert finding.state == state
     assert words in finding.detail
     assert finding.remedy or state == "ok"
@@ -190,7 +236,7 @@ def test_a_damaged_model_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "models" / "imported" / "tiny"
     folder.mkdir(parents=True)
     (folder / "model.json").write_text("{}")
-    finding = checks.models(subject(tmp_path))
+    finding = pc.models(subject(tmp_path))
     assert finding.state == "fail"
     assert "tiny" in finding.detail
 
@@ -207,12 +253,12 @@ def test_a_running_agent_says_why_nothing_is_found(run: Run, agent: FakeAgent) -
     assert found["Discovery"]["remedy"] == "Allow it. Or by hand."
 
 
-def test_without_an_agent_a_vpn_alone_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_an_agent_a_vpn_alone_is_noticed(tmp_path: Path) -> None:
     only = (Address("tun0", "127.0.0.1", "tunnel", 24),)
-    monkeypatch.setattr(checks, "current", lambda: FakePlatform(address_list=only))
-    finding = checks.discovery(subject(tmp_path))
+    platform = FakePlatform(address_list=only)
+    finding = network.discovery(
+        Subject(Paths(tmp_path), Settings(mdns_interfaces="127.0.0.1"), platform=platform)
+    )
     assert finding.state == "warn"
     assert "VPN only" in finding.detail
     assert "--hub" in finding.remedy

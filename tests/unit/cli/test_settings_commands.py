@@ -3,13 +3,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Run
+from tests.support.fake_agent import FakeAgent
 
 
 def test_set_get_list_reset(run: Run, home: Path) -> None:
     assert run("settings", "get", "threads")[1] == "0\n"
-    code, out, err = run("settings", "set", "threads", "4")
-    assert (code, out) == (0, "threads is 4.\n")
-    assert "next start" in err
+    assert run("settings", "set", "threads", "4") == (0, "threads is 4.\n", "")
     assert run("settings", "get", "threads")[1] == "4\n"
     assert "user setting" in run("settings")[1]
     assert run("settings", "reset", "threads")[1] == "threads is 0.\n"
@@ -30,3 +29,22 @@ def test_the_environment_is_said_to_win(run: Run, home: Path, monkeypatch) -> No
     assert code == 0
     assert "FLEETAPP_CONTRIBUTE" in err
     assert run("settings", "get", "contribute")[1] == "off\n"
+
+
+def test_a_running_agent_is_told_and_says_when_it_acts(
+    run: Run, home: Path, running: str, agent: FakeAgent
+) -> None:
+    assert run("settings", "set", "contribute", "on") == (0, "contribute is on.\n", "")
+    assert run("settings", "set", "threads", "4")[2].startswith("It holds for shards")
+    assert "next start" in run("settings", "set", "local_port", "0")[2]
+    assert run("settings", "reset", "threads")[:2] == (0, "threads is 0.\n")
+    assert agent.asked == [
+        ("set", "contribute", "on", "en"),
+        ("set", "threads", "4", "en"),
+        ("set", "local_port", "0", "en"),
+        ("reset", "threads", "en"),
+    ]
+    code, out, err = run("settings", "set", "threads", "many")
+    assert (code, out) == (2, "")
+    assert err.startswith("Error: The setting threads must be a whole number")
+    assert not (home / "settings.json").exists(), "the agent keeps them, nobody else"

@@ -182,6 +182,15 @@ def test_pause_and_resume_act_at_once() -> None:
     assert [s.decision.contribute for s in steps] == [True, False, True, False, True]
 
 
+def test_a_changed_setting_acts_at_once_in_both_directions() -> None:
+    closed, loose = wishes(schedule_days="wed"), wishes(cpu_limit=90)
+    steps = follow(pc(1000), pc(1001, settings=closed), pc(1002), pc(1003, others_cpu=50.0),
+                   pc(1004, others_cpu=50.0, settings=loose))  # fmt: skip
+    assert [s.decision.contribute for s in steps] == [True, False, True, True, True]
+    busy = follow(pc(1000, others_cpu=50.0), pc(1001, others_cpu=50.0, settings=loose))
+    assert [s.decision.contribute for s in busy] == [False, True]
+
+
 def test_a_threshold_waits_after_the_pc_has_just_begun() -> None:
     steps = follow(pc(1000), pc(1010, others_cpu=90.0), pc(1059, others_cpu=90.0),
                    pc(1060, others_cpu=90.0))  # fmt: skip

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QLocale, QSettings
+from PySide6.QtCore import QCoreApplication, QLocale
 from PySide6.QtWidgets import QApplication, QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from ui import words
 from ui.counts import counts
-from ui.language import KEY, Language, chosen, language_for, locale_for
+from ui.language import Language, language_for, locale_for
+from ui.preferences import LANGUAGES
 
 AUSTRIA = QLocale("de_AT")
 FRANCE = QLocale("fr_FR")
@@ -41,6 +41,12 @@ def test_the_choice_decides_and_else_the_system(choice: str, system: QLocale, sp
     assert language_for(choice, system) == spoken
 
 
+def test_every_choice_of_the_settings_is_spoken(language: Language) -> None:
+    for choice in LANGUAGES:
+        language.use(choice, AUSTRIA)
+        assert language.name == ("de" if choice == "system" else choice)
+
+
 def test_numbers_follow_the_place_in_the_chosen_language() -> None:
     assert locale_for("system", FRANCE) == FRANCE
     assert locale_for("de", AUSTRIA) == AUSTRIA
@@ -49,15 +55,6 @@ def test_numbers_follow_the_place_in_the_chosen_language() -> None:
     assert english_abroad.territory() == QLocale.Country.Germany
     assert locale_for("en", AMERICA).toString(1.5) == "1.5"
     assert locale_for("de", AMERICA).toString(1.5) == "1,5"
-
-
-@pytest.mark.parametrize(("kept", "choice"), [("de", "de"), ("", "system"), ("tlh", "system")])
-def test_a_choice_that_makes_no_sense_counts_as_none(
-    kept: str, choice: str, tmp_path: Path
-) -> None:
-    settings = QSettings(str(tmp_path / "ui.ini"), QSettings.Format.IniFormat)
-    settings.setValue(KEY, kept)
-    assert chosen(settings) == choice
 
 
 def test_german_is_spoken_by_us_and_by_qt(language: Language, qtbot: QtBot) -> None:

@@ -1,0 +1,132 @@
+"""The child process for long work on a library: ``python -m fleetapp.models.job``.
+
+It gets, imports or verifies one model. The parent can end it at any moment: whatever is half done
+is taken up, or removed, by whoever comes next. It has no key: what is to be signed goes to the
+parent. An :class:`Order` comes on the first line of stdin and signatures on the following ones; on
+stdout are lines of :class:`child.Line`. It ends when stdin closes, and with it what it has started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Literal
+
+import msgspec
+
+from fleetapp.errors import FleetError, FleetUnavailable
+from fleetapp.models import fetch
+from fleetapp.models.catalog import Entry
+from fleetapp.models.child import Line, as_error, emit
+from fleetapp.models.library import Library
+from fleetapp.models.progress import Progress, ProgressFn
+from fleetapp.platform import current
+
+_EVERY = 0.1
+"""Seconds between two lines of progress that differ in nothing but numbers."""
+_SIGN_DEADLINE = 60.0
+
+
+class Order(msgspec.Struct, frozen=True):
+    """First line on stdin."""
+
+    kind: Literal["get", "import", "verify"]
+    root: str
+    """Of the library."""
+    model: str
+    """Its id in the library."""
+    spki: str
+    """Of whoever signs."""
+    path: str = ""
+    """What is imported."""
+    entry: Entry | None = None
+    """What is fetched."""
+
+
+class _Parent:
+    """A signer that asks the parent process."""
+
+    def __init__(self, spki: str) -> None:
+        self.spki = spki
+        self._answers: Queue[bytes] = Queue()
+
+    def listen(self) -> None:
+        """Take signatures until stdin closes; then this process ends."""
+        with contextlib.suppress(OSError, ValueError):
+            for raw in sys.stdin.buffer:
+                self._answers.put(msgspec.json.decode(raw, type=bytes))
+        os._exit(3)
+
+    def sign(self, payload: bytes) -> bytes:
+        emit(Line(sign=payload))
+        try:
+            return self._answers.get(timeout=_SIGN_DEADLINE)
+        except Empty:
+            raise FleetUnavailable("The agent did not sign the model in time.") from None
+
+
+def tamed(tell: ProgressFn, every: float = _EVERY) -> ProgressFn:
+    """Progress of every block is too much to tell; may be called from several threads."""
+    lock = threading.Lock()
+    last, told = Progress("starting"), 0.0
+
+    def progress(now: Progress) -> None:
+        nonlocal last, told
+        with lock:
+            moment = time.monotonic()
+            same = (now.phase, now.message, now.total) == (last.phase, last.message, last.total)
+            if same and moment < told + every and now.done != now.total:
+                return
+            last, told = now, moment
+            tell(now)
+
+    return progress
+
+
+def _run(order: Order, library: Library, progress: ProgressFn) -> str:
+    """Do it, and say in words what came of it."""
+    if order.kind == "verify":
+        report = library.verify(order.model, progress)
+        report.require_intact()
+        return str(report)
+    if order.kind == "import":
+        manifest = library.import_path(Path(order.path), order.model, progress)
+    else:
+        assert order.entry is not None
+        # Whether its licence is accepted the parent has asked.
+        manifest = fetch.get(
+            library, order.entry, progress, model_id=order.model, accept_licence=True
+        )
+    return f"{manifest.model_id} is ready."
+
+
+def main() -> int:
+    """Carry out one order; return the exit code."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    parent = _Parent(order.spki)
+    threading.Thread(target=parent.listen, daemon=True).start()
+    current().lower_priority()
+    try:
+        library = Library(Path(order.root), parent)
+        said = _run(order, library, tamed(lambda p: emit(Line(progress=p))))
+    except FleetError as e:
+        emit(as_error(e))
+        return 0
+    except Exception:  # noqa: BLE001 - the boundary of a process: the parent reads stderr
+        traceback.print_exc()
+        return 1
+    emit(Line(result=msgspec.Raw(msgspec.json.encode(said))))
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # not sys.exit: the reader thread holds stdin's lock
