@@ -22,6 +22,7 @@ class Actions(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._may_set_up = self._under_way = False
         self.status = QAction(self)
         self.contribute = QAction(self, checkable=True)
         self.pause_menu = QMenu()
@@ -66,10 +67,17 @@ class Actions(QObject):
         self._show_contribution(view)
         self.start_agent.setVisible(view.link == "stopped")
         self.fleet.setVisible(connected and view.admin)
-        for action in (self.set_up, self.join, self.create):
-            action.setVisible(connected and not view.joined)
+        self._may_set_up = connected and not view.joined
+        for action in (self.join, self.create):
+            action.setVisible(self._may_set_up)
+        self.show_set_up(under_way=self._under_way)
         self.invite.setVisible(connected and view.admin)
         self.export.setVisible(view.link != "starting")
+
+    def show_set_up(self, *, under_way: bool) -> None:
+        """Whether the first run is open, and so can be brought back."""
+        self._under_way = under_way
+        self.set_up.setVisible(self._may_set_up or under_way)
 
     def _show_contribution(self, view: AgentView) -> None:
         contribution = view.contribution

@@ -7,10 +7,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QLocale, QObject, QTimer, Signal
 
 from fleetapp.errors import AgentNotRunning, FleetError
-from fleetapp.types import Finding, HardwareView, JoinCodeView, LocalStatus
+from fleetapp.types import (
+    ChainView,
+    Finding,
+    FleetView,
+    HardwareView,
+    JoinCodeView,
+    LocalStatus,
+    ModelJob,
+    ModelsView,
+    SettingsView,
+)
 from ui.client import AgentClient, Call
 from ui.coalesce import Coalescer
 from ui.endpoint import process_alive, read_endpoint
@@ -22,6 +32,8 @@ JOIN_DEADLINE = 660.0
 """Seconds; the agent itself gives an admin's approval ten minutes."""
 CREATE_DEADLINE = 60.0
 HARDWARE_DEADLINE = 90.0
+LIBRARY_DEADLINE = 30.0
+START_DEADLINE = 60.0
 QUIT_DEADLINE = 20.0
 """Seconds an agent has to finish what it holds; see ``quit_agent``."""
 
@@ -109,6 +121,41 @@ class AgentSession(QObject):
     def lend(self, device: str, on: bool) -> Call:
         """Lend a class of devices, or not."""
         return self.client.post("/local/v1/lend", {"device": device, "on": on}, None)
+
+    def settings(self) -> Call:
+        """Succeeds with a SettingsView in the language of this app."""
+        language = QLocale().name().partition("_")[0]
+        return self.client.get(f"/local/v1/settings?language={language}", SettingsView)
+
+    def set_setting(self, name: str, value: bool | int | str) -> Call:
+        """Succeeds when it is kept; ManagedByPolicy if it is not the user's to say."""
+        return self.client.post("/local/v1/settings", {"name": name, "value": value}, None)
+
+    def models(self) -> Call:
+        """Succeeds with a ModelsView: library, catalogue and what is under way."""
+        return self.client.get("/local/v1/models", ModelsView, LIBRARY_DEADLINE)
+
+    def get_model(self, model: str) -> Call:
+        """Succeeds with a ModelJob that has begun."""
+        return self.client.post("/local/v1/models/get", {"model": model}, ModelJob)
+
+    def import_model(self, path: str) -> Call:
+        """The same for a file or folder of this PC."""
+        body = {"path": path}
+        return self.client.post("/local/v1/models/import", body, ModelJob, LIBRARY_DEADLINE)
+
+    def cancel_job(self, job: str) -> Call:
+        """End work on a model; what is there of a download is kept."""
+        return self.client.post("/local/v1/models/cancel", {"job": job}, None)
+
+    def start_model(self, model: str) -> Call:
+        """Succeeds with a ChainView when there is a plan; only on the coordinator."""
+        body = {"model": model}
+        return self.client.post("/local/v1/models/start", body, ChainView, START_DEADLINE)
+
+    def fleet_view(self) -> Call:
+        """Succeeds with a FleetView."""
+        return self.client.get("/local/v1/fleet", FleetView, 15.0)
 
     def hardware(self) -> Call:
         """Succeeds with a HardwareView; the first time a driver may need long."""

@@ -63,6 +63,12 @@ class Settings:
         "The user may pause", "Whether people at this PC may pause it; for policies.",
         policy_only=True,
     )  # fmt: skip
+    first_run: bool = _setting(
+        "contributing", True, kinds.SWITCH,
+        "Ask at the first start",
+        "Whether the desktop app asks at its first start what this PC is for; for policies.",
+        policy_only=True,
+    )  # fmt: skip
     release_after: int = _setting(
         "contributing", 30, kinds.number(0, 3600, "s"),
         "Give memory back after", "Seconds that shards stay in memory after this PC has paused.",

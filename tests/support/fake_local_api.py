@@ -22,9 +22,10 @@ from typing import Any
 
 import msgspec
 
-from fleetapp.errors import BadJoinCode, ExpiredJoinCode, FleetError, NotFound, Unauthorized
+from fleetapp.errors import BadJoinCode, ExpiredJoinCode, FleetError, Unauthorized
 from fleetapp.types import AssignmentView, JoinCodeView, LayerRange, LocalStatus, ModelsView
 from tests.support.fake_models import FakeModels
+from tests.support.fake_pc import FakePc
 
 CODE = "FLEET-7Q2MX-04K9D-ZR8TB-1HVNC-W5E3G-P6YAJ-SFM2-K"
 GB = 1_000_000_000
@@ -92,6 +93,7 @@ class FakeLocalApi:
         self.streams_opened = 0
         self.quit_asked = threading.Event()
         self.models = FakeModels()
+        self.pc = FakePc()
         self._status = status or lonely_status()
         self._changed = threading.Condition()
         self._version = 0
@@ -195,14 +197,14 @@ class FakeLocalApi:
                 )
             case "GET", "/local/v1/models":
                 return self.models.view
-            case "POST", path if path.startswith("/local/v1/models/"):
+            case "POST", path if path.startswith("/local/v1/models/") and "start" not in path:
                 done = self.models.answer(path.removeprefix("/local/v1/models/"), body)
                 self.changed()
                 return done
             case "POST", "/local/v1/quit":
                 self.quit_asked.set()
                 return {}
-        raise NotFound(f"There is nothing at {method} {path}.")
+        return self.pc.answer(method, path, body)
 
     def stream(self, path: str, body: Any) -> Iterator[bytes] | None:
         """Server-sent events that answer a POST to ``path``, or None for a plain answer."""

@@ -45,7 +45,15 @@ def home(tmp_path: Path) -> Path:
     """A state folder whose path is as awkward as a user's can be."""
     folder = tmp_path / "José app"
     folder.mkdir()
+    settled(folder)
     return folder
+
+
+def settled(folder: Path) -> None:
+    """The first run of this state folder is over."""
+    settings = QSettings(str(folder / "ui.ini"), QSettings.Format.IniFormat)
+    settings.setValue("firstrun/state", "done")
+    settings.sync()
 
 
 @pytest.fixture

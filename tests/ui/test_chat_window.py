@@ -367,13 +367,13 @@ def test_words_stay_marked_while_the_answer_grows(
 
 
 def test_options_of_a_chat(qtbot: QtBot, window: ChatWindow, api: FakeChatApi) -> None:
-    press(window, "Ctrl+,")
+    press(window, "Ctrl+.")
     assert window.options.isVisible()
     assert window.options.system.hasFocus()
     qtbot.keyClicks(window.options.system, "Be brief.")
     window.options.temperature.setValue(0.7)
     window.options.length.setValue(128)
-    press(window, "Ctrl+,")
+    press(window, "Ctrl+.")
     assert not window.options.isVisible()
     ask(qtbot, window, "q")
     asked = api.questions[0]

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from fleetapp.errors import FleetError
-from fleetapp.types import LocalStatus
+from fleetapp.types import ContributionView, LocalStatus
 from tests.support.fake_local_api import (
     CODE,
     GB,
@@ -28,6 +28,7 @@ from tests.support.fake_local_api import (
     joined_status,
     lonely_status,
 )
+from tests.support.fake_pc import DEVICES, hardware
 from ui.app import _use_state_option
 from ui.desktop import Desktop
 from ui.endpoint import default_home
@@ -68,6 +69,32 @@ def is_icon(desktop: Desktop, name: str, percent: int | None = None) -> bool:
             "Connecting · Looking.",
         ),
         (joined_status(reason="Idle."), "ready", "Ready · Idle."),
+        (
+            joined_status(
+                contribute=True,
+                reason="Paused on battery.",
+                contribution=ContributionView(reason="on_battery", sentence="Paused on battery."),
+            ),
+            "paused",
+            "Paused on battery.",
+        ),
+        (
+            joined_status(
+                reason="Contributing is switched off by Contoso IT.",
+                contribution=ContributionView(reason="managed", contribute_by="Contoso IT"),
+            ),
+            "off",
+            "Off by policy · Contributing is switched off by Contoso IT.",
+        ),
+        (
+            joined_status(
+                state="contributing",
+                reason="Finishing running answers, then pausing.",
+                contribution=ContributionView(reason="draining", draining=True),
+            ),
+            "contributing",
+            "Finishing · Finishing running answers, then pausing.",
+        ),
         (
             joined_status(state="contributing", reason="Helping."),
             "contributing",
@@ -135,12 +162,94 @@ def test_only_what_can_be_done_is_offered(
     qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
 ) -> None:
     actions = desktop.actions
-    always = {actions.status, actions.chat, actions.this_pc, actions.about, actions.quit}
-    assert offered(desktop) == always | {actions.join, actions.create}
+    always = {
+        actions.status, actions.chat, actions.this_pc, actions.settings, actions.export,
+        actions.about, actions.quit,
+    }  # fmt: skip
+    assert offered(desktop) == always | {actions.set_up, actions.join, actions.create}
     show(qtbot, desktop, agent, joined_status())
     assert offered(desktop) == always | {actions.contribute}
+    gives = {actions.contribute, actions.pause, actions.finish}
+    show(qtbot, desktop, agent, joined_status(contribute=True, reason="Helps."))
+    assert offered(desktop) == always | gives
+    paused = ContributionView(reason="paused", sentence="Paused.", paused=True)
+    show(qtbot, desktop, agent, joined_status(contribute=True, contribution=paused))
+    assert offered(desktop) == always | {actions.contribute, actions.resume}
     show(qtbot, desktop, agent, joined_status(role="coordinator", reason="In charge."))
-    assert offered(desktop) == always | {actions.contribute, actions.invite}
+    runs = {actions.contribute, actions.invite, actions.fleet}
+    assert offered(desktop) == always | runs
+
+
+def test_a_policy_is_shown_where_it_forbids(
+    qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
+) -> None:
+    laid_down = ContributionView(
+        on=True, reason="contributing", may_pause=False,
+        contribute_by="Contoso & Sons", pause_by="Contoso & Sons",
+    )  # fmt: skip
+    status = joined_status(contribute=True, reason="Helps.", contribution=laid_down)
+    show(qtbot, desktop, agent, status)
+    actions, window = desktop.actions, desktop.window
+    desktop.show_window()
+    for action, text in (
+        (actions.contribute, "&Contribute idle AI time (managed by Contoso && Sons)"),
+        (actions.pause, "&Pause (managed by Contoso && Sons)"),
+    ):
+        assert action.isVisible()
+        assert not action.isEnabled()
+        assert action.text() == text
+    assert not window.contribute.isEnabled()
+    assert not window.pause.isEnabled()
+    assert not actions.finish.isVisible()
+
+
+@pytest.mark.parametrize("length", ["30m", "1h", "4h", "tomorrow", "forever"])
+def test_a_pause_is_asked_for_as_long_as_was_chosen(
+    qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi, length: str
+) -> None:
+    show(qtbot, desktop, agent, joined_status(contribute=True, reason="Helps."))
+    desktop.actions.pauses[length].trigger()
+    qtbot.waitUntil(lambda: bool(agent.bodies("/local/v1/pause")))
+    assert agent.bodies("/local/v1/pause") == [{"length": length, "finish_first": False}]
+
+
+def test_pausing_from_the_window_and_resuming(
+    qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
+) -> None:
+    show(qtbot, desktop, agent, joined_status(contribute=True, reason="Helps."))
+    desktop.show_window()
+    qtbot.mouseClick(desktop.window.finish, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(agent.bodies("/local/v1/pause")))
+    assert agent.bodies("/local/v1/pause") == [{"length": "forever", "finish_first": True}]
+    paused = ContributionView(reason="paused", sentence="Paused until 14:30.", paused=True)
+    said = joined_status(contribute=True, reason="Paused until 14:30.", contribution=paused)
+    show(qtbot, desktop, agent, said)
+    assert is_icon(desktop, "paused")
+    assert desktop.tray.icon.toolTip() == "Paused until 14:30."
+    assert desktop.window.pause.isHidden()
+    qtbot.mouseClick(desktop.window.resume, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(agent.bodies("/local/v1/resume")))
+
+
+def test_devices_that_are_there_can_be_lent_or_not(
+    qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi
+) -> None:
+    agent.pc.hardware = hardware(devices=DEVICES[:2])
+    lent = ContributionView(on=True, reason="contributing", devices={"CPU": True, "GPU": False})
+    status = joined_status(contribute=True, reason="Helps.", contribution=lent)
+    show(qtbot, desktop, agent, status)
+    desktop.show_window()
+    ticks = desktop.window.devices.ticks
+    qtbot.waitUntil(ticks["GPU"].isVisible)
+    assert ticks["CPU"].isChecked()
+    assert not ticks["GPU"].isChecked()
+    assert not ticks["NPU"].isVisible()
+    qtbot.keyClick(ticks["GPU"], Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: bool(agent.bodies("/local/v1/lend")))
+    assert agent.bodies("/local/v1/lend") == [{"device": "GPU", "on": True}]
+    assert not ticks["GPU"].isChecked(), "not before the agent says so"
+    memory = "The fleet's programs take 400.0 MB of this PC's memory; 12.0 GB more are for it."
+    assert memory in [label.text() for label in desktop.window.findChildren(QLabel)]
 
 
 def test_contribute_asks_the_agent_and_shows_its_answer(

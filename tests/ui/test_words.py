@@ -40,13 +40,13 @@ def test_preparing_says_how_far_over_all_shards() -> None:
         assignment(stage=0, phase="compiling", done=0, total=0),
     )
     view = AgentView("connected", joined_status(state="preparing", assignments=shards))
-    assert words.headline(view) == "Preparing 25%"
+    assert words.headline(view) == "Downloading 25%"
 
 
 def test_preparing_without_a_known_size_claims_no_number() -> None:
     shards = (assignment(phase="compiling", done=0, total=0),)
     view = AgentView("connected", joined_status(state="preparing", assignments=shards))
-    assert words.headline(view) == "Preparing"
+    assert words.headline(view) == "Compiling"
 
 
 @given(st.text(max_size=400), st.integers(20, 200))

@@ -17,6 +17,7 @@ class Chats(QObject):
 
     last_closed = Signal()
     """No chat window is left."""
+    settings_asked = Signal()
 
     def __init__(
         self, client: AgentClient, home: Path, settings: QSettings, parent: QObject | None = None
@@ -36,6 +37,7 @@ class Chats(QObject):
         window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         window.closed.connect(self._gone)
         window.window_asked.connect(self._show_new)
+        window.settings_asked.connect(self.settings_asked)
         self.windows.append(window)
         return window
 

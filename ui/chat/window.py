@@ -56,6 +56,7 @@ OPEN = "open"
 class ChatWindow(QWidget):
     """Shows one conversation of a ChatModel; there may be several such windows."""
 
+    settings_asked = Signal()
     closed = Signal(object)
     """Itself."""
     window_asked = Signal()
@@ -395,7 +396,8 @@ class ChatWindow(QWidget):
             ("Ctrl+F", self._start_find),
             ("Esc", self.escape),
             ("Ctrl+Shift+C", self.copy_last_answer),
-            ("Ctrl+,", self.options_button.toggle),
+            ("Ctrl+.", self.options_button.toggle),
+            ("Ctrl+,", self.settings_asked.emit),
             ("Ctrl+Shift+N", self.window_asked.emit),
             ("Ctrl+W", self.close),
             ("F2", self.sidebar.rename_current),

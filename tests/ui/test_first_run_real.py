@@ -1,0 +1,120 @@
+"""A fresh PC with a real agent: from the first start to a streamed answer, by clicks alone."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
+from pytestqt.qtbot import QtBot
+
+from tests.support.sample_model import sample_gguf
+from ui.desktop import Desktop
+from ui.endpoint import process_alive, read_endpoint
+from ui.session import AgentSession
+
+SLOW = 180_000
+"""Milliseconds; a model is converted, cut, checked, compiled and loaded meanwhile."""
+
+
+@pytest.fixture
+def fresh(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Desktop]:
+    """The desktop app of a PC on which it was never started."""
+    for name, value in {
+        "FLEETAPP_MDNS_INTERFACES": "127.0.0.1",
+        "FLEETAPP_API_PORT": "0",
+        "FLEETAPP_CONTROL_PORT": "0",
+        "FLEETAPP_KEYRING": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    home = tmp_path / "José neu"
+    home.mkdir()
+    command = [sys.executable, "-m", "fleetapp.cli", "agent", "--state", str(home)]
+    desktop = Desktop(AgentSession(home, command), home)
+    desktop.session.start()
+    yield desktop
+    with qtbot.waitSignal(desktop.session.agent_ended, timeout=SLOW, raising=False):
+        desktop.session.quit_agent()
+    desktop.stop()
+
+
+def click(qtbot: QtBot, button: QPushButton) -> None:
+    """As a person does: it must be there and be enabled."""
+    qtbot.waitUntil(lambda: button.isVisible() and button.isEnabled(), timeout=SLOW)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def test_trying_it_alone_ends_with_a_streamed_answer(qtbot: QtBot, fresh: Desktop) -> None:
+    gguf = sample_gguf()
+    qtbot.waitUntil(lambda: fresh.first_run is not None, timeout=SLOW)
+    window = fresh.first_run
+    assert window is not None
+    click(qtbot, window.go)
+    qtbot.mouseClick(window.way.buttons["alone"], Qt.MouseButton.LeftButton)
+    click(qtbot, window.way.file)
+    dialog = window.way.findChild(QFileDialog)
+    assert dialog is not None
+    dialog.selectFile(str(gguf))
+    dialog.accept()
+    qtbot.waitUntil(lambda: window.model.choices.file == str(gguf))
+    click(qtbot, window.go)
+    qtbot.waitUntil(lambda: window.model.hardware is not None, timeout=SLOW)
+    hardware = window.model.hardware
+    assert hardware is not None
+    assert "CPU" in {d.kind for d in hardware.devices}
+    click(qtbot, window.go)
+    qtbot.waitUntil(lambda: bool(window.limits.controls), timeout=SLOW)
+    assert fresh.session.view.status is not None
+    assert not fresh.session.view.status.fleet_id, "nothing is done before the last page"
+    assert window.go.text() == "&Agree and set up"
+    phases = set()
+
+    def seen() -> bool:
+        work = window.model.work if fresh.first_run is not None else None
+        if work is not None:
+            assert work.failed is None, work.failed
+            if (step := work.running) is not None and step.detail:
+                phases.add((step.name, step.detail.split(" · ")[0]))
+        return fresh.chats is not None
+
+    click(qtbot, window.go)
+    qtbot.waitUntil(seen, timeout=SLOW)
+    assert len(phases) > 2, "progress was shown"
+    assert fresh.first_run is None, "its window has gone"
+
+    assert fresh.chats is not None
+    chat = fresh.chats.window()
+    assert chat.isVisible()
+    model = fresh.chats.model
+    qtbot.waitUntil(lambda: bool(model.models), timeout=SLOW)
+    chat.composer.text.setFocus()
+    qtbot.keyClicks(chat.composer.text, "What is the capital of France?")
+    lengths = set()
+
+    def answered() -> bool:
+        messages = model.messages(chat.current)
+        if len(messages) > 1 and (running := model.running(chat.current)) is not None:
+            lengths.add(len(running.message.text))
+        return len(messages) > 1 and not model.busy
+
+    qtbot.keyClick(chat.composer.text, Qt.Key.Key_Return)
+    qtbot.waitUntil(answered, timeout=SLOW)
+    answer = model.messages(chat.current)[-1]
+    assert (answer.status, answer.role) == ("complete", "assistant")
+    assert "Paris" in answer.text
+    assert len(lengths) > 3, "it was streamed"
+
+    assert fresh.session.view.status is not None
+    assert fresh.session.view.status.contribute
+    pid = read_endpoint(fresh.session.client.home).pid
+    began = time.monotonic()
+    with qtbot.waitSignal(fresh.ended, timeout=SLOW):
+        fresh._quit_now()
+    assert not process_alive(pid)
+    assert time.monotonic() - began < 30
