@@ -154,6 +154,7 @@ REMEDIES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP(
         "Agent", "Choose a folder that can be written with --state or FLEETAPP_HOME."
     ),
+    QT_TRANSLATE_NOOP("Agent", "Start it again; a download goes on where it stopped."),
     QT_TRANSLATE_NOOP("Agent", "The damaged part is dropped and fetched again."),
     QT_TRANSLATE_NOOP("Agent", "Check it character by character or ask the admin for a new one."),
     QT_TRANSLATE_NOOP("Agent", "Ask the admin for a new one."),

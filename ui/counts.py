@@ -29,6 +29,9 @@ class Counts(QObject):
         """As in "valid for"."""
         return self.tr("%n PCs", "", n)
 
+    def served_by(self, n: int) -> str:
+        return self.tr("served by %n PCs", "", n)
+
     def tokens(self, n: int) -> str:
         return self.tr("%Ln tokens", "", n)
 

@@ -17,7 +17,7 @@ _LANGUAGES = {"en": QLocale.Language.English, "de": QLocale.Language.German}
 
 
 def language_for(choice: str, system: QLocale) -> str:
-    """``en`` or ``de``: the one chosen in the settings, else the system's first that we speak, else English."""
+    """``en`` or ``de``: the one chosen, else the system's first that we speak, else English."""
     if choice in _LANGUAGES:
         return choice
     wanted = (name.replace("_", "-").partition("-")[0] for name in system.uiLanguages())

@@ -79,6 +79,13 @@
         </translation>
     </message>
     <message numerus="yes">
+        <source>served by %n PCs</source>
+        <translation>
+            <numerusform>served by %n PC</numerusform>
+            <numerusform>served by %n PCs</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
         <source>%Ln tokens</source>
         <translation>
             <numerusform>%Ln token</numerusform>

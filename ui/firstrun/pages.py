@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
@@ -26,6 +27,8 @@ from ui.firstrun.marks import Mark, MarkState
 from ui.firstrun.model import FirstRun
 from ui.widgets.card import Card, text_label
 from ui.words import size
+
+translate = QCoreApplication.translate
 
 ENOUGH = 200
 """Characters of a code or an address; no real one is as long."""
@@ -221,9 +224,11 @@ def _field(column: QVBoxLayout, caption: str, field: QLineEdit) -> None:
 
 def ask_for_model(parent: QWidget, chosen: Callable[[str], object]) -> QFileDialog:
     """A file dialog that does not block; ``chosen`` is called with a path."""
-    dialog = QFileDialog(parent, parent.tr("Choose a model file"))
+    dialog = QFileDialog(parent, translate("FirstRun", "Choose a model file"))
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-    dialog.setNameFilters([parent.tr("Models (*.gguf)"), parent.tr("All files (*)")])
+    dialog.setNameFilters(
+        [translate("FirstRun", "Models (*.gguf)"), translate("FirstRun", "All files (*)")]
+    )
     dialog.fileSelected.connect(chosen)
     dialog.open()
     return dialog

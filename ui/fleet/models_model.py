@@ -11,6 +11,7 @@ from fleetapp.types import CatalogModel, ChainView, LibraryModel, Licence, Model
 from ui import words as common
 from ui.client import AgentClient
 from ui.coalesce import Coalescer
+from ui.counts import counts
 from ui.fleet import words
 from ui.stream import EventStream
 
@@ -79,9 +80,7 @@ def serving(model: str, chains: tuple[ChainView, ...]) -> Serving:
         return Serving(translate("Fleet", "not served"))
     live = sum(c.state == "live" for c in of)
     if live:
-        text = translate("Fleet", "served by {n} PCs").format(
-            n=len({a.device_id for c in of for a in c.assignments})
-        )
+        text = counts.served_by(len({a.device_id for c in of for a in c.assignments}))
         return Serving(text, served=True)
     return Serving(words.chain_state(of[0]), served=True, broken=of[0].state == "broken")
 

@@ -23,6 +23,7 @@ from fleetapp.errors import FleetError
 from fleetapp.types import JoinCodeView
 from ui import theme
 from ui.chat.safe_text import one_line
+from ui.counts import counts
 from ui.fleet import asking, words
 from ui.fleet.model import FleetModel
 from ui.fleet.text_table import Entry, TextTable
@@ -295,9 +296,9 @@ class CodesPage(SecretsPage):
         self.secret.set_text(item.code)
         self.once.setText(
             self.tr(
-                "Enter it on up to {uses} PCs until {end}. It is shown this once; whoever has it "
+                "Enter it on up to {pcs} until {end}. It is shown this once; whoever has it "
                 "can join."
-            ).format(uses=item.uses_left, end=words.when(item.expires))
+            ).format(pcs=counts.pcs(item.uses_left), end=words.when(item.expires))
         )
 
     def warning(self) -> tuple[str, str]:
