@@ -17,7 +17,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-from ui.gallery import chat_scenes, desk_scenes
+from ui.gallery import chat_scenes, desk_scenes, office_scenes
 from ui.gallery.check import complaints
 from ui.gallery.stage import Scene, Stage
 from ui.icons import app_icon
@@ -29,7 +29,7 @@ PLACES = {"en": QLocale("en_GB"), "de": QLocale("de_DE")}
 
 def scenes() -> list[Scene]:
     """All there are."""
-    return [*desk_scenes.scenes(), *chat_scenes.scenes()]
+    return [*desk_scenes.scenes(), *chat_scenes.scenes(), *office_scenes.scenes()]
 
 
 def high_contrast() -> QPalette:

@@ -7,48 +7,18 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from PySide6.QtCore import QEventLoop, QObject, QThread
+from PySide6.QtCore import QEventLoop, QLocale, QObject, QThread
 from PySide6.QtWidgets import QApplication, QWidget
 
-from fleetapp.errors import FleetError, from_code
-from ui import agent_words
-from ui.client import AgentClient, Call
 from ui.desktop import Desktop
+from ui.firstrun.choices import STATE
+from ui.gallery.agent import StillClient, recorded
+from ui.preferences import preferences_of
 from ui.session import AgentSession
 
 ROUNDS = 12
 """Looks at the event loop; timers of the windows wait for at most a few milliseconds."""
-
-
-class StillClient(AgentClient):
-    """Requests that are under way until the scene says how they end."""
-
-    def __init__(self, home: Path, parent: QObject) -> None:
-        super().__init__(home, parent)
-        self._newest: Call | None = None
-
-    def grant(self, value: object) -> None:
-        """The newest request succeeds."""
-        assert self._newest is not None
-        self._newest.succeeded.emit(value)
-
-    def refuse(self, error: FleetError) -> None:
-        """The newest request fails, in the words of an agent."""
-        assert self._newest is not None
-        said = from_code(error.code, *map(agent_words.said, (error.message, error.remedy)))
-        self._newest.failed.emit(said)
-
-    def _call(
-        self,
-        path: str,  # noqa: ARG002 - nothing is asked
-        body: bytes | None,  # noqa: ARG002
-        result: type[Any] | None,
-        deadline: float,
-    ) -> Call:
-        self._newest = Call(result, deadline, self)
-        return self._newest
 
 
 class Stage(QObject):
@@ -59,6 +29,22 @@ class Stage(QObject):
         self.home = Path(tempfile.mkdtemp(prefix="fleetapp-gallery-"))
         self.session = AgentSession(self.home, [])
         self.client = self.session.client = StillClient(self.home, self.session)
+        self.client.answers = {
+            "/local/v1/hardware": recorded("hardware"),
+            "/local/v1/checks": recorded("checks"),
+            "/local/v1/settings": recorded(f"settings_{_language()}"),
+            "/local/v1/autostart": {"on": True, "where": "fleetapp.desktop"},
+            "/local/v1/models": recorded("models_empty"),
+            "/local/v1/fleet/codes": recorded("codes"),
+            "/local/v1/fleet/audit": recorded("audit"),
+            "/local/v1/fleet/plan": recorded("plan"),
+            "/local/v1/keys": [],
+        }
+        self.client.events = {
+            "/local/v1/fleet/events": recorded("fleet"),
+            "/local/v1/models/events": recorded("models"),
+        }
+        preferences_of(self.home).setValue(STATE, "done")
         self.desktop = Desktop(self.session, self.home, self)
         self._ends: list[Callable[[], object]] = []
         self._closings: list[Callable[[], object]] = []
@@ -85,7 +71,15 @@ class Stage(QObject):
         """
         for act in reversed(self._ends):
             act()
-        for window in (self.desktop.dialog, self.desktop.question, self.desktop.window):
+        desktop = self.desktop
+        for window in (
+            desktop.dialog,
+            desktop.question,
+            desktop.window,
+            desktop.fleet,
+            desktop.preferences,
+            desktop.first_run,
+        ):
             if window is not None:
                 window.hide()
 
@@ -94,6 +88,10 @@ class Stage(QObject):
         for act in self._closings:
             act()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _language() -> str:
+    return "de" if QLocale().language() == QLocale.Language.German else "en"
 
 
 @dataclass(frozen=True)
