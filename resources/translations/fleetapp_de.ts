@@ -603,7 +603,7 @@
     </message>
     <message>
         <source>&amp;Older</source>
-        <translation>Ä&amp;ltere</translation>
+        <translation>&amp;Ältere</translation>
     </message>
     <message>
         <source>Load older entries too</source>
@@ -638,7 +638,7 @@
         <translation>Einzelheiten</translation>
     </message>
     <message>
-        <source>&amp;Check the log</source>
+        <source>C&amp;heck the log</source>
         <translation>Protokoll p&amp;rüfen</translation>
     </message>
     <message>
@@ -1106,7 +1106,7 @@
         <translation>&amp;Gültig für</translation>
     </message>
     <message>
-        <source>&amp;PCs</source>
+        <source>PC&amp;s</source>
         <translation>&amp;Anzahl PCs</translation>
     </message>
     <message>
@@ -1210,7 +1210,7 @@
 <context>
     <name>CopyField</name>
     <message>
-        <source>Co&amp;py</source>
+        <source>Cop&amp;y</source>
         <translation>&amp;Kopieren</translation>
     </message>
     <message>
@@ -1588,15 +1588,15 @@
         <translation>Z&amp;urück</translation>
     </message>
     <message>
-        <source>Not &amp;now</source>
-        <translation>Nicht &amp;jetzt</translation>
-    </message>
-    <message>
         <source>Step {n} of {count}</source>
         <translation>Schritt {n} von {count}</translation>
     </message>
     <message>
-        <source>&amp;Next</source>
+        <source>Not no&amp;w</source>
+        <translation>Nicht &amp;jetzt</translation>
+    </message>
+    <message>
+        <source>Ne&amp;xt</source>
         <translation>&amp;Weiter</translation>
     </message>
     <message>
@@ -2423,7 +2423,7 @@
         <translation>&amp;Anfragen gleichzeitig</translation>
     </message>
     <message>
-        <source>a min&amp;ute</source>
+        <source>a m&amp;inute</source>
         <translation>je M&amp;inute</translation>
     </message>
     <message>
@@ -2454,8 +2454,8 @@
 <context>
     <name>LentDevices</name>
     <message>
-        <source>Lend the &amp;processor</source>
-        <translation>&amp;Prozessor bereitstellen</translation>
+        <source>Lend the pr&amp;ocessor</source>
+        <translation>Pr&amp;ozessor bereitstellen</translation>
     </message>
     <message>
         <source>Lend the &amp;graphics processor</source>
@@ -2849,7 +2849,7 @@
         <translation>Mehr für die gewählten PCs</translation>
     </message>
     <message>
-        <source>&amp;CSV…</source>
+        <source>CS&amp;V…</source>
         <translation>CS&amp;V…</translation>
     </message>
     <message>

@@ -49,7 +49,9 @@ def fleet() -> FleetView:
         else replace(n, certificate_ends=float(round(n.certificate_ends - now, -2)))
         for n in view.nodes
     )
-    return replace(view, nodes=nodes)
+    # not every PC that draws pictures has the letters
+    plain = tuple(replace(n, name=n.name.replace(" 日本", "")) for n in nodes)
+    return replace(view, nodes=plain)
 
 
 def codes() -> list[JoinCodeView]:

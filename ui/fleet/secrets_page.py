@@ -255,8 +255,10 @@ class CodesPage(SecretsPage):
         self.hours.setSuffix(self.tr(" h"))
         self.uses = QSpinBox(minimum=1, maximum=MOST_USES, value=USES)
         self.approve = QCheckBox(self.tr("Approve each PC &by hand"))
+        theme.padded(self.hours)
+        theme.padded(self.uses)
         self.add_field(self.tr("&Valid for"), self.hours)
-        self.add_field(self.tr("&PCs"), self.uses)
+        self.add_field(self.tr("PC&s"), self.uses)
         self.fields.addWidget(self.approve)
         self.add_button(self.tr("&Make a code"))
 
@@ -339,12 +341,14 @@ class KeysPage(SecretsPage):
         self.name.textChanged.connect(self._show_possible)
         self.name.returnPressed.connect(self.make)
         self.parallel = QSpinBox(minimum=0, maximum=MOST_LIMIT)
+        theme.padded(self.parallel)
         self.per_minute = QSpinBox(minimum=0, maximum=MOST_LIMIT)
+        theme.padded(self.per_minute)
         for box in (self.parallel, self.per_minute):
             box.setSpecialValueText(self.tr("any number"))
         self.add_field(self.tr("&Name"), self.name)
         self.add_field(self.tr("Requests &at a time"), self.parallel)
-        self.add_field(self.tr("a min&ute"), self.per_minute)
+        self.add_field(self.tr("a m&inute"), self.per_minute)
         self.add_button(self.tr("&Make a key"))
 
     def body(self) -> dict[str, Any] | None:

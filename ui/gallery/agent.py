@@ -42,7 +42,7 @@ class StillClient(AgentClient):
     def __init__(self, home: Path, parent: QObject) -> None:
         super().__init__(home, parent)
         self.answers: dict[str, Any] = {}
-        """Path, without what follows ``?`` -> value, as JSON has it."""
+        """``GET`` or ``POST`` and the path without what follows ``?`` -> value, as JSON has it."""
         self.events: dict[str, Any] = {}
         """Path of a stream -> the one value that comes."""
         self._newest: Call | None = None
@@ -67,12 +67,13 @@ class StillClient(AgentClient):
     def _call(
         self,
         path: str,
-        body: bytes | None,  # noqa: ARG002 - it is in the recording
+        body: bytes | None,
         result: type[Any] | None,
         deadline: float,
     ) -> Call:
         call = self._newest = Call(result, deadline, self)
-        answer = self.answers.get(path.partition("?")[0])
+        verb = "GET" if body is None else "POST"
+        answer = self.answers.get(f"{verb} {path.partition('?')[0]}")
         if answer is not None and result is not None:
             value = msgspec.convert(answer, result)
             QTimer.singleShot(0, call, lambda: call.succeeded.emit(value))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
+from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QWidget
 
 from fleetapp.errors import DiskFull, NoHub
@@ -19,6 +22,8 @@ from ui.session import CreatedFleet
 from ui.settings.window import SettingsWindow
 
 FLEET = "fleetfleetfleet"
+SPAN = 290
+"""Seconds in the charts."""
 SECTIONS = (
     "app",
     "contributing",
@@ -52,7 +57,7 @@ def scenes() -> list[Scene]:
         Scene("first-alone", _page("way")),
         Scene("first-join", _join),
         Scene("first-create", _create),
-        Scene("first-pc", _page("way", "pc")),
+        Scene("first-pc", _pc),
         Scene("first-pc-trouble", _pc_trouble),
         Scene("first-limits", _page("way", "pc", "limits")),
         Scene("first-work", _work),
@@ -74,7 +79,25 @@ def _fleet(stage: Stage, status: LocalStatus) -> FleetWindow:
     window = stage.desktop.fleet
     assert window is not None
     stage.settle()
+    _fill_charts(window)
     return window
+
+
+def _fill_charts(window: FleetWindow) -> None:
+    """Five minutes of work that swells and ebbs."""
+    model = window.model
+    if model.view is None:
+        return
+    for second in range(-SPAN, 1, 2):
+        wave = math.sin(second / 23) * math.sin(second / 7)
+        then = replace(
+            model.pulse,
+            tokens=model.pulse.tokens * (1 + 0.3 * wave),
+            step=(model.pulse.step or 0.0) * (1 - 0.2 * wave),
+            acceptance=0.6 + 0.1 * wave,
+        )
+        model.history.add(model.clock() + second, then)
+    model.ticked.emit()
 
 
 def _tab(number: int) -> Callable[[Stage], QWidget]:
@@ -110,7 +133,7 @@ def _new_code(stage: Stage) -> QWidget:
     window.tabs.setCurrentWidget(window.codes)
     stage.settle()
     made = recorded("codes")[1] | {"code": CODE}
-    stage.client.answers["/local/v1/fleet/codes"] = made
+    stage.client.answers["POST /local/v1/fleet/codes"] = made
     window.codes.button.click()
     return window
 
@@ -146,7 +169,8 @@ def _section(name: str) -> Callable[[Stage], QWidget]:
 def _search_settings(words: str) -> Callable[[Stage], QWidget]:
     def show(stage: Stage) -> QWidget:
         window = _settings(stage)
-        found = next((w for w in words.split() if window.model.matches(w)), words)
+        english, _, german = words.partition(" ")
+        found = german if german and QLocale().language() == QLocale.Language.German else english
         window.search.setText(found)
         stage.settle(ms=20)
         return window
@@ -198,9 +222,17 @@ def _create(stage: Stage) -> QWidget:
     return window
 
 
+def _pc(stage: Stage) -> QWidget:
+    window = _page("way")(stage)
+    window.model.choose("join")
+    window.model.say(code=CODE)
+    window.model.go_on()
+    return window
+
+
 def _pc_trouble(stage: Stage) -> QWidget:
-    stage.client.answers["/local/v1/checks"] = recorded("checks_bad")
-    return _page("way", "pc")(stage)
+    stage.client.answers["GET /local/v1/checks"] = recorded("checks_bad")
+    return _pc(stage)
 
 
 def _working(stage: Stage) -> FirstRunWindow:
@@ -225,5 +257,6 @@ def _failed(stage: Stage) -> QWidget:
 
 def _done(stage: Stage) -> QWidget:
     window = _working(stage)
+    tell(stage.desktop, connected(member(role="coordinator")))
     stage.client.grant(CreatedFleet(FLEET, CODE))
     return window

@@ -30,15 +30,15 @@ class Stage(QObject):
         self.session = AgentSession(self.home, [])
         self.client = self.session.client = StillClient(self.home, self.session)
         self.client.answers = {
-            "/local/v1/hardware": recorded("hardware"),
-            "/local/v1/checks": recorded("checks"),
-            "/local/v1/settings": recorded(f"settings_{_language()}"),
-            "/local/v1/autostart": {"on": True, "where": "fleetapp.desktop"},
-            "/local/v1/models": recorded("models_empty"),
-            "/local/v1/fleet/codes": recorded("codes"),
-            "/local/v1/fleet/audit": recorded("audit"),
-            "/local/v1/fleet/plan": recorded("plan"),
-            "/local/v1/keys": [],
+            "GET /local/v1/hardware": recorded("hardware"),
+            "GET /local/v1/checks": recorded("checks"),
+            "GET /local/v1/settings": recorded(f"settings_{_language()}"),
+            "GET /local/v1/autostart": {"on": True, "where": "fleetapp.desktop"},
+            "GET /local/v1/models": recorded("models_empty"),
+            "GET /local/v1/fleet/codes": recorded("codes"),
+            "GET /local/v1/fleet/audit": recorded("audit"),
+            "POST /local/v1/fleet/plan": recorded("plan"),
+            "GET /local/v1/keys": [],
         }
         self.client.events = {
             "/local/v1/fleet/events": recorded("fleet"),
