@@ -511,6 +511,122 @@
         <translation>Starten Sie ihn mit „fleetapp agent“, oder probieren Sie „fleetapp demo“.</translation>
     </message>
     <message>
+        <source>mDNS finds {peers} other PCs, {coordinators} of them coordinators.</source>
+        <translation>mDNS findet andere PCs: {peers}, davon Koordinatoren: {coordinators}.</translation>
+    </message>
+    <message>
+        <source>mDNS is possible on {addresses}.</source>
+        <translation>mDNS ist möglich auf {addresses}.</translation>
+    </message>
+    <message>
+        <source>No network interface is usable.</source>
+        <translation>Kein Netzwerkanschluss ist benutzbar.</translation>
+    </message>
+    <message>
+        <source>The search on the local network is not running.</source>
+        <translation>Die Suche im lokalen Netz läuft nicht.</translation>
+    </message>
+    <message>
+        <source>The search on the local network does not work: {why}.</source>
+        <translation>Die Suche im lokalen Netz funktioniert nicht: {why}.</translation>
+    </message>
+    <message>
+        <source>The address {address} cannot be used for the search: {why}.</source>
+        <translation>Die Adresse {address} kann für die Suche nicht benutzt werden: {why}.</translation>
+    </message>
+    <message>
+        <source>This PC is connected to no network on which it could search.</source>
+        <translation>Dieser PC ist mit keinem Netz verbunden, in dem er suchen könnte.</translation>
+    </message>
+    <message>
+        <source>A firewall on this PC seems to block multicast DNS (UDP port 5353).</source>
+        <translation>Eine Firewall auf diesem PC scheint Multicast-DNS zu blockieren (UDP-Port 5353).</translation>
+    </message>
+    <message>
+        <source>Allow fleetapp in the firewall, for UDP port 5353 in both directions.</source>
+        <translation>Erlauben Sie fleetapp in der Firewall, für UDP-Port 5353 in beiden Richtungen.</translation>
+    </message>
+    <message>
+        <source>Nobody else answers: no other PC runs fleetapp here, or the network keeps multicast back (guest or isolated Wi-Fi, or another subnet).</source>
+        <translation>Niemand sonst antwortet: Auf keinem anderen PC hier läuft fleetapp, oder das Netz hält Multicast zurück (Gäste-WLAN, isoliertes WLAN oder ein anderes Subnetz).</translation>
+    </message>
+    <message>
+        <source>Connect both PCs to the same network, or ask who runs it to switch client isolation off for them.</source>
+        <translation>Verbinden Sie beide PCs mit demselben Netz, oder bitten Sie den Betreiber, die Isolierung der Geräte für sie abzuschalten.</translation>
+    </message>
+    <message>
+        <source>Give the coordinator&apos;s address by hand (setting hub_address, or --hub HOST:PORT).</source>
+        <translation>Geben Sie die Adresse des Koordinators von Hand an (Einstellung hub_address, oder --hub HOST:PORT).</translation>
+    </message>
+    <message>
+        <source>This PC is connected through a VPN only, and VPNs do not carry the search.</source>
+        <translation>Dieser PC ist nur über ein VPN verbunden, und VPNs übertragen die Suche nicht.</translation>
+    </message>
+    <message>
+        <source>Connect it to the office&apos;s network as well.</source>
+        <translation>Verbinden Sie ihn auch mit dem Netz des Büros.</translation>
+    </message>
+    <message>
+        <source>This PC has only a self-assigned address: the network gave it none.</source>
+        <translation>Dieser PC hat nur eine selbst vergebene Adresse: Das Netz hat ihm keine gegeben.</translation>
+    </message>
+    <message>
+        <source>Check cable or Wi-Fi; two PCs on one cable work all the same.</source>
+        <translation>Prüfen Sie Kabel oder WLAN; zwei PCs an einem Kabel funktionieren trotzdem.</translation>
+    </message>
+    <message>
+        <source>This PC has only virtual networks (containers, virtual machines, VPNs).</source>
+        <translation>Dieser PC hat nur virtuelle Netze (Container, virtuelle Maschinen, VPNs).</translation>
+    </message>
+    <message>
+        <source>Connect it to the office&apos;s network.</source>
+        <translation>Verbinden Sie ihn mit dem Netz des Büros.</translation>
+    </message>
+    <message>
+        <source>This PC is connected to no network.</source>
+        <translation>Dieser PC ist mit keinem Netz verbunden.</translation>
+    </message>
+    <message>
+        <source>Check cable or Wi-Fi.</source>
+        <translation>Prüfen Sie Kabel oder WLAN.</translation>
+    </message>
+    <message>
+        <source>This PC cannot be called by others.</source>
+        <translation>Dieser PC ist für andere nicht erreichbar.</translation>
+    </message>
+    <message>
+        <source>Allow fleetapp in this PC&apos;s firewall, for incoming TCP connections.</source>
+        <translation>Erlauben Sie fleetapp in der Firewall dieses PCs, für eingehende TCP-Verbindungen.</translation>
+    </message>
+    <message>
+        <source>This PC answers at {addresses}.</source>
+        <translation>Dieser PC antwortet unter {addresses}.</translation>
+    </message>
+    <message>
+        <source>If other PCs do not reach it, allow fleetapp in its firewall, for incoming TCP connections.</source>
+        <translation>Wenn andere PCs ihn nicht erreichen, erlauben Sie fleetapp in seiner Firewall, für eingehende TCP-Verbindungen.</translation>
+    </message>
+    <message>
+        <source>One is on ({names}), and the office&apos;s network is there as well.</source>
+        <translation>Eines ist eingeschaltet ({names}), und das Netz des Büros ist auch da.</translation>
+    </message>
+    <message>
+        <source>None is on.</source>
+        <translation>Keines ist eingeschaltet.</translation>
+    </message>
+    <message>
+        <source>It says {shown}, which is before this version was made.</source>
+        <translation>Sie zeigt {shown}; das liegt vor der Entstehung dieser Version.</translation>
+    </message>
+    <message>
+        <source>Set the date and time of this PC: certificates would look not yet valid.</source>
+        <translation>Stellen Sie Datum und Uhrzeit dieses PCs: Zertifikate sähen noch nicht gültig aus.</translation>
+    </message>
+    <message>
+        <source>Not at {address}: nothing came through within two seconds.</source>
+        <translation>Nicht unter {address}: Innerhalb von zwei Sekunden kam nichts an.</translation>
+    </message>
+    <message>
         <source>tomorrow {clock}</source>
         <translation>morgen {clock}</translation>
     </message>
@@ -1563,6 +1679,22 @@
     <message>
         <source>Sealing its parts</source>
         <translation>Teile werden versiegelt</translation>
+    </message>
+    <message>
+        <source>Finding other PCs</source>
+        <translation>Andere PCs finden</translation>
+    </message>
+    <message>
+        <source>Being found by others</source>
+        <translation>Für andere erreichbar sein</translation>
+    </message>
+    <message>
+        <source>VPN</source>
+        <translation>VPN</translation>
+    </message>
+    <message>
+        <source>Clock</source>
+        <translation>Uhr</translation>
     </message>
     <message>
         <source>Choose a model file</source>

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from fleetapp.types import Finding, HardwareView
-from ui import theme
+from ui import agent_words, theme
 from ui.firstrun import words as said
 from ui.firstrun.choices import Way
 from ui.firstrun.marks import Mark, MarkState
@@ -298,12 +298,20 @@ class PcPage(PageWidget):
             "" if found.billion_parameters > 0 else self.tr("Close programs that you do not need."),
         ))  # fmt: skip
         if found.problem:
-            self._devices.addWidget(Mark("fail", self.tr("Devices"), found.problem, found.remedy))
+            self._devices.addWidget(
+                Mark(
+                    "fail",
+                    self.tr("Devices"),
+                    agent_words.said(found.problem),
+                    agent_words.said(found.remedy),
+                )
+            )
 
 
 def mark_of(finding: Finding) -> Mark:
-    remedy = finding.remedy if finding.state != "ok" else ""
-    return Mark(finding.state, finding.name, finding.detail, remedy)
+    remedy = agent_words.said(finding.remedy) if finding.state != "ok" else ""
+    name = said.check_name(finding)
+    return Mark(finding.state, name, agent_words.said(finding.detail), remedy)
 
 
 def clear(layout: QVBoxLayout) -> None:

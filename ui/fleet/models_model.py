@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication, QLocale, QObject, Signal
 
 from fleetapp.errors import FleetError, from_code
 from fleetapp.types import CatalogModel, ChainView, LibraryModel, Licence, ModelJob, ModelsView
+from ui import agent_words
 from ui import words as common
 from ui.client import AgentClient
 from ui.coalesce import Coalescer
@@ -148,4 +149,5 @@ def job_error(job: ModelJob) -> FleetError | None:
     """Why it failed."""
     if job.error is None:
         return None
-    return from_code(job.error.code, job.error.message, job.error.remedy)
+    error = job.error
+    return from_code(error.code, agent_words.said(error.message), agent_words.said(error.remedy))

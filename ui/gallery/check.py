@@ -96,8 +96,9 @@ def _clipped_headers(header: QHeaderView) -> Iterator[str]:
     for section in range(header.count()):
         if header.isSectionHidden(section):
             continue
-        if header.sectionSizeHint(section) > header.sectionSize(section) + SLACK:
-            title = str(model.headerData(section, Qt.Orientation.Horizontal))
+        title = str(model.headerData(section, Qt.Orientation.Horizontal))
+        needs = header.fontMetrics().horizontalAdvance(title) + 16
+        if needs > header.sectionSize(section) + SLACK:
             yield f"{_say(header, title)} is clipped"
 
 

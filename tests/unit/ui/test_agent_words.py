@@ -19,7 +19,7 @@ from fleetapp.contribution.rules import decide
 from fleetapp.errors import FleetError
 from fleetapp.types import ContributionReason, Phase
 from tests.unit.contribution.test_rules import EXAMPLES, pc
-from ui import agent_words
+from ui import agent_sentences, agent_words
 from ui.language import Language
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,14 +48,16 @@ def spoken() -> str:
     return "\n".join(found)
 
 
-@pytest.mark.parametrize("sentence", [*agent_words.STATES, *agent_words.ERRORS])
+@pytest.mark.parametrize(
+    "sentence", [*agent_sentences.STATES, *agent_sentences.ERRORS, *agent_sentences.CHECKS[:-1]]
+)
 def test_every_listed_sentence_is_one_the_agent_can_say(sentence: str) -> None:
     assert re.sub(r"\{\w+\}", "{}", sentence) in spoken()
 
 
 def test_every_phase_before_a_shard_is_in_use_is_listed() -> None:
     said = {f"{phase.capitalize()} {{model}}." for phase in get_args(Phase)}
-    assert said - {"Linked {model}.", "Failed {model}."} == set(agent_words.PHASES)
+    assert said - {"Linked {model}.", "Failed {model}."} == set(agent_sentences.PHASES)
 
 
 def remedies(cls: type[FleetError] = FleetError) -> set[str]:
@@ -64,7 +66,7 @@ def remedies(cls: type[FleetError] = FleetError) -> set[str]:
 
 
 def test_every_remedy_that_a_class_of_error_has_is_listed() -> None:
-    assert remedies() == set(agent_words.REMEDIES)
+    assert remedies() == set(agent_sentences.REMEDIES)
 
 
 def test_the_examples_cover_every_reason() -> None:
@@ -112,7 +114,7 @@ def test_without_a_translation_nothing_changes(text: str) -> None:
     assert agent_words.said(text) == text
 
 
-@given(st.sampled_from(agent_words.SENTENCES), st.text("{}%&ab", min_size=1))
+@given(st.sampled_from(agent_sentences.SENTENCES), st.text("{}%&ab", min_size=1))
 def test_values_may_hold_anything(sentence: str, value: str) -> None:
     filled = re.sub(r"\{\w+\}", lambda _: value, sentence)
     assert agent_words.said(filled) == filled
