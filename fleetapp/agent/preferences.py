@@ -56,6 +56,8 @@ class Preferences:
         self._changed = changed
         self.now = store.load()
         """What holds, for whoever asks at each use."""
+        self._one_by_one = asyncio.Lock()
+        """What was read before a change must not be taken for what holds after it."""
         self._in_force: dict[str, Any] = {}
         self._note(_AT_START)
 
@@ -105,12 +107,14 @@ class Preferences:
                 f"The setting {name} comes from {origin.where}, which goes before the user's own.",
                 remedy=f"Take FLEETAPP_{name.upper()} out of it and start the agent again.",
             )
-        await self._adopt(await asyncio.to_thread(self._store.set_user, name, value))
+        async with self._one_by_one:
+            await self._adopt(await asyncio.to_thread(self._store.set_user, name, value))
         return setting_view(self.now, name, self.pending, language)
 
     async def reset(self, name: str, language: str = "en") -> SettingView:
         """Forget the user's value. Raises as ``change`` does."""
-        await self._adopt(await asyncio.to_thread(self._store.reset_user, name))
+        async with self._one_by_one:
+            await self._adopt(await asyncio.to_thread(self._store.reset_user, name))
         return setting_view(self.now, name, self.pending, language)
 
     # ------------------------------------------------------------------ changed elsewhere
@@ -121,7 +125,8 @@ class Preferences:
         Raises:
             BadSetting: a layer is broken; what held before goes on to hold.
         """
-        await self._adopt(await asyncio.to_thread(self._store.load))
+        async with self._one_by_one:
+            await self._adopt(await asyncio.to_thread(self._store.load))
 
     async def watch(self) -> None:
         """Look now and then, for ever."""

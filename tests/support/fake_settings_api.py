@@ -6,6 +6,7 @@ Only the platform is a fake, so that policies and autostart are fields of the te
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +40,11 @@ class FakeSettingsApi(FakeLocalApi):
         self.platform = platform or FakePlatform()
         self._coordinator = coordinator
         self._environ = environ or {}
+        self._one_by_one = threading.Lock()
+        self.views_read = threading.Event()
+        self.views_sent = threading.Event()
+        """Cleared, the answer with all settings is made, and waits (for at most ten seconds)."""
+        self.views_sent.set()
         self.begin()
 
     def begin(self) -> None:
@@ -57,8 +63,16 @@ class FakeSettingsApi(FakeLocalApi):
         if parts.path in self.refusals:
             raise self.refusals[parts.path]
         language = parse_qs(parts.query).get("language", ["en"])[0]
+        with self._one_by_one:
+            answer = self._answer(method, parts.path, path, body, language)
+        if (method, parts.path) == ("GET", "/local/v1/settings"):
+            self.views_read.set()
+            self.views_sent.wait(10)
+        return answer
+
+    def _answer(self, method: str, plain: str, path: str, body: Any, language: str) -> object:
         calls = self.preferences
-        match method, parts.path:
+        match method, plain:
             case "GET", "/local/v1/settings":
                 return _wait(calls.view(language))
             case "POST", "/local/v1/settings":
@@ -76,5 +90,5 @@ class FakeSettingsApi(FakeLocalApi):
 
 
 def _wait(work: Coroutine[Any, Any, T]) -> T:
-    """Each request is a thread of its own, so each may have a loop of its own."""
+    """Each request has a thread and a loop of its own; a lock puts them in a row as one would."""
     return asyncio.run(work)

@@ -96,6 +96,20 @@ def test_what_is_refused_says_why_and_the_old_value_holds(
     assert not model.row("hub_address").error
 
 
+def test_an_answer_from_before_a_change_does_not_undo_it(
+    qtbot: QtBot, model: SettingsModel, api: FakeSettingsApi
+) -> None:
+    api.views_sent.clear()
+    api.views_read.clear()
+    with qtbot.waitSignal(model.loaded):
+        model.load()
+        qtbot.waitUntil(api.views_read.is_set)
+        model.set("idle_minutes", 9)
+        settled(qtbot, model, "idle_minutes")
+        api.views_sent.set()
+    assert model.row("idle_minutes").view.value == 9
+
+
 def test_the_last_of_several_quick_changes_is_what_holds(
     qtbot: QtBot, model: SettingsModel, api: FakeSettingsApi
 ) -> None:

@@ -103,7 +103,7 @@ class NumberControl(Control):
         self.spin.setRange(view.minimum, min(view.maximum, _INT_MAX))
         self.spin.setSingleStep(_step(view))
         self.spin.setGroupSeparatorShown(bool(view.unit))  # a port is a name, not an amount
-        self.spin.setMinimumSize(20 * theme.GRID, HEIGHT)
+        self.spin.setMinimumSize(22 * theme.GRID, HEIGHT)
         if view.unit:
             self.spin.setSuffix(f" {view.unit}")
         if view.nothing and view.minimum == 0:
@@ -146,7 +146,7 @@ class ChoiceControl(Control):
         self.combo.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         for option in view.options:
             self.combo.addItem(option.label, option.value)
-        self.combo.setMinimumSize(20 * theme.GRID, HEIGHT)
+        self.combo.setMinimumSize(22 * theme.GRID, HEIGHT)
         self.combo.activated.connect(lambda i: self.chosen.emit(self.combo.itemData(i)))
         self.add(self.combo)
 

@@ -71,6 +71,8 @@ class SettingsModel(QObject):
         self._agents: SettingsView | None = None
         self._waiting: dict[str, object] = {}
         self._loading = self._again = False
+        self._newer: set[str] = set()
+        """Names of what was saved since the load under way began: its answer may be older."""
         self._take(own.views())
 
     # ------------------------------------------------------------------ what there is
@@ -118,6 +120,7 @@ class SettingsModel(QObject):
             self._again = True
             return
         self._loading, self._again = True, False
+        self._newer.clear()
         self._client.get(_with_language("/local/v1/settings"), SettingsView).then(
             self._loaded, self._failed
         )
@@ -165,6 +168,7 @@ class SettingsModel(QObject):
         )
 
     def _saved(self, view: SettingView) -> None:
+        self._newer.add(view.name)
         self._put(Row(view))
         self._send_waiting(view.name)
 
@@ -198,13 +202,15 @@ class SettingsModel(QObject):
             self.load()
 
     def _take(self, views: Collection[SettingView]) -> None:
-        """What is being saved, or was refused and may be mended, is left alone."""
+        """What is newer, is being saved, or was refused and may be mended, is left alone."""
         before = self._rows
         self._rows = {}
         for view in views:
             row = before.get(view.name)
-            busy = row is not None and (row.saving or row.error)
-            self._rows[view.name] = row if row is not None and busy else Row(view)
+            if row is not None and (row.saving or row.error or view.name in self._newer):
+                self._rows[view.name] = row
+            else:
+                self._rows[view.name] = Row(view)
 
     def _put(self, row: Row) -> None:
         self._rows[row.view.name] = row

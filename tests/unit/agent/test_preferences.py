@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from fleetapp.errors import BadSetting, ManagedByPolicy
 from fleetapp.platform.fake import FakePlatform
 from fleetapp.platform.paths import Paths
 from fleetapp.platform.startup import Startup
-from fleetapp.settings import SCHEMA, SettingsStore
+from fleetapp.settings import SCHEMA, Settings, SettingsStore
 from tests.support.guests import soon
 
 
@@ -79,6 +80,27 @@ async def test_sharing_ends_at_once_and_begins_with_the_next_start(pc: PC) -> No
     assert not (await pc.preferences.change("share_shards", False)).pending
     pc.preferences.read_by_fleet(coordinator=False)
     assert (await pc.preferences.change("share_shards", True)).pending
+
+
+async def test_a_look_that_began_before_a_change_does_not_undo_it(
+    pc: PC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go, load = threading.Event(), threading.Event(), SettingsStore.load
+
+    def slow(store: SettingsStore) -> Settings:
+        read = load(store)
+        began.set()
+        go.wait(5)
+        return read
+
+    monkeypatch.setattr(SettingsStore, "load", slow)
+    look = asyncio.create_task(pc.preferences.look())
+    await asyncio.to_thread(began.wait, 5)
+    change = asyncio.create_task(pc.preferences.change("idle_minutes", 9))
+    await asyncio.sleep(0.05)
+    go.set()
+    await asyncio.gather(look, change)
+    assert pc.preferences.now.idle_minutes == 9
 
 
 async def test_a_refused_value_changes_nothing(pc: PC) -> None:
