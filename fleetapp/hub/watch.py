@@ -8,12 +8,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 
 from fleetapp.hub.hub import Hub
-from fleetapp.types import ChainView, FleetView
+from fleetapp.types import FleetView
 
 COALESCE = 0.1
 """Changes within so long are shown together (s)."""
 LOOK_EVERY = 1.0
-"""How often what nobody reports is looked at: who has fallen silent, what rings have sent (s)."""
+"""How often what nobody reports is looked at: who has fallen silent, what rings have sent, who asks
+to be let in (s)."""
+
+REFRESH = 10.0
+"""What nobody is told of by itself, such as free memory and heat, is no older than that (s)."""
 
 
 async def views(
@@ -27,7 +31,13 @@ async def views(
             quiet = _unreported(hub)
             hub.loads.look()
             yield hub.view()
-            while not over() and not event.is_set() and _unreported(hub) == quiet:
+            stale = time.monotonic() + REFRESH
+            while (
+                not over()
+                and not event.is_set()
+                and time.monotonic() < stale
+                and _unreported(hub) == quiet
+            ):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EVERY):
                         await event.wait()
@@ -37,8 +47,9 @@ async def views(
         hub.unlisten(event)
 
 
-def _unreported(hub: Hub) -> tuple[tuple[str, ...], tuple[ChainView, ...]]:
+def _unreported(hub: Hub) -> tuple[object, ...]:
     """What changes without anybody saying so; little, however large the fleet is."""
     now = time.monotonic()
-    silent = (s.device_id for s in hub.registry.sessions() if s.liveness(now) != "online")
-    return tuple(silent), hub.models.views()
+    silent = tuple(s.device_id for s in hub.registry.sessions() if s.liveness(now) != "online")
+    assert hub.state.value is not None
+    return silent, hub.models.views(), hub.state.value.pending

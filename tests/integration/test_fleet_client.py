@@ -8,12 +8,14 @@ import os
 import random
 import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import openai
 import psutil
@@ -344,3 +346,45 @@ def test_300_mixed_requests_leave_nothing_behind(library: Path) -> None:
     }
     with Served(3, "exact", library, **caches) as small:
         leaks(small, 60, 300, longest=2000, grow=1.15)
+
+
+@pytest.mark.parametrize("node", ["pc-1", "pc-2"])
+def test_who_watches_sees_what_the_chain_does(fleet: Served, node: str) -> None:
+    """On the coordinator as on a member: tokens per second, and where the time of a step goes."""
+    seen: list[dict[str, Any]] = []
+    done = threading.Event()
+    home = fleet.folder / node
+    port = json.loads((home / "agent.json").read_text("utf-8"))["port"]
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/local/v1/fleet/events")
+    request.add_header("Authorization", f"Bearer {(home / 'api-token').read_text('ascii')}")
+
+    def watch() -> None:
+        with urllib.request.urlopen(request, timeout=60) as stream:
+            for line in stream:
+                if line.startswith(b"data: "):
+                    seen.extend(json.loads(line[6:])["chains"])
+                if done.is_set():
+                    return
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        begun = time.monotonic()
+        while sum(1 for c in seen if (c["load"] or {}).get("tokens_per_second")) < 2:
+            assert time.monotonic() - begun < 90, seen[-1:]
+            asked = time.monotonic()
+            tokens = len(fleet.ask(QUESTION, max_tokens=120))
+            mean = tokens / (time.monotonic() - asked)
+    finally:
+        done.set()
+        watching.join(60)
+    busy = [c["load"] for c in seen if (c["load"] or {}).get("tokens_per_second")]
+    best = max(load["tokens_per_second"] for load in busy)
+    assert mean / 2 < best < mean * 3, "as the client measures it, reading the prompt aside"
+    for load in busy:
+        assert len(load["stages"]) == 3
+        assert all(seconds > 0 for seconds in load["stages"])
+        assert load["step"] >= max(load["stages"])
+    node_view = next(n for n in fleet.local("fleet")["nodes"] if n["name"] == "pc-3")
+    assert 29 < (node_view["certificate_ends"] - time.time()) / 86_400 <= 30
+    assert all(a["device"] == "CPU" for a in seen[-1]["assignments"])

@@ -621,3 +621,21 @@ def test_nothing_flickers_up_as_a_window_of_its_own(qtbot: QtBot, window: FleetW
         window.tabs.setCurrentIndex(number)
         qtbot.wait(60)
     assert seen <= {window.windowTitle()}
+
+
+def test_no_two_controls_of_a_page_want_the_same_letter(window: FleetWindow) -> None:
+    for number in range(window.tabs.count()):
+        window.tabs.setCurrentIndex(number)
+        texts = [
+            w.text()
+            for w in window.findChildren(QWidget)
+            if isinstance(w, QAbstractButton | QLabel) and w.isVisible()
+        ]
+        letters = [t[t.index("&") + 1].lower() for t in texts if "&" in t.replace("&&", "")]
+        assert len(letters) == len(set(letters)), (number, sorted(letters))
+
+
+def test_no_two_entries_of_the_menu_want_the_same_letter(window: FleetWindow) -> None:
+    texts = [a.text() for a in window.nodes.menu.actions() if a.text() and a.isVisible()]
+    letters = [t[t.index("&") + 1].lower() for t in texts]
+    assert len(letters) == len(set(letters)), texts

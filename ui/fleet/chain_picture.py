@@ -28,7 +28,7 @@ from ui.view import UNDER_WAY
 
 translate = QCoreApplication.translate
 
-GAP = 9 * theme.GRID
+GAP = 10 * theme.GRID
 """Between two stages, for the arrow and what is known of the link."""
 BELOW = 5 * theme.GRID
 PAD = theme.GRID

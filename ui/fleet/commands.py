@@ -97,7 +97,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("undrain", lambda: translate("Fleet", "Re&sume"), lambda n: _member(n) and n.drained),
     Command(
         "admin",
-        lambda: translate("Fleet", "Make a&dmin…"),
+        lambda: translate("Fleet", "&Make admin…"),
         lambda n: _plain(n) and n.role == "member",
         lambda: translate("Fleet", "Let whoever uses {names} administer the fleet?"),
         lambda: translate(
@@ -138,7 +138,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "reinstate",
-        lambda: translate("Fleet", "Rei&nstate"),
+        lambda: translate("Fleet", "Reins&tate"),
         lambda n: n.state == "revoked",
     ),
 )

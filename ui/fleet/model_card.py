@@ -79,7 +79,7 @@ class ModelCard(Card):
         self.form.setSpacing(theme.GRID)
         for label, field in (
             (self.tr("&Precision"), self.precision),
-            (self.tr("Sta&ges"), self.stages),
+            (self.tr("Stag&es"), self.stages),
         ):
             field.setAccessibleName(label.replace("&", ""))
             self.form.addRow(label, field)

@@ -182,7 +182,7 @@ class ModelsPage(QWidget):
         self._follow()
 
     def _follow(self) -> None:
-        wanted = self.isVisible() and self._model.rights.coordinates
+        wanted = self.isVisible() and self._model.watched and self._model.rights.coordinates
         if wanted != self._watching:
             self._watching = wanted
             self.models.watch(wanted)

@@ -181,8 +181,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "state",
         lambda: translate("Fleet", "State"),
-        lambda r, _: words.state(r.node, works=bool(r.work)),
-        lambda r, _: (_STATES.index(r.node.state), words.state(r.node, works=bool(r.work))),
+        lambda r, _: words.state(r.node, r.work),
+        lambda r, _: (_STATES.index(r.node.state), words.state(r.node, r.work)),
         26,
     ),
     Column(
@@ -270,7 +270,7 @@ def hint(row: Row, office: Office, key: str) -> str:
         case "name" | "id":
             said = [one_line(node.name), node.device_id]
         case "state":
-            said = [words.state(node, works=bool(row.work))]
+            said = [words.state(node, row.work)]
         case "device" | "runtime" if hardware is not None:
             said = [hardware.cpu, ", ".join(hardware.devices), hardware.runtime]
         case "work" | "progress":

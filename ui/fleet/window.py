@@ -77,14 +77,16 @@ class FleetWindow(QWidget):
         self.audit = AuditPage(self.model)
         self.tabs = Pages(documentMode=True)
         for page, title in (
-            (self.nodes, self.tr("P&Cs")),
-            (self.models, self.tr("Mode&ls")),
-            (self.plan, self.tr("&Plan")),
-            (self.codes, self.tr("&Join codes")),
-            (self.keys, self.tr("API &keys")),
-            (self.audit, self.tr("A&udit")),
+            (self.nodes, self.tr("PCs")),
+            (self.models, self.tr("Models")),
+            (self.plan, self.tr("Plan")),
+            (self.codes, self.tr("Join codes")),
+            (self.keys, self.tr("API keys")),
+            (self.audit, self.tr("Audit")),
         ):
-            self.tabs.addTab(page, title)
+            # no letters for Alt: they would be taken from the controls on the pages
+            index = self.tabs.addTab(page, title)
+            self.tabs.setTabToolTip(index, f"{title} (Ctrl+{index + 1})")
         self.tabs.setAccessibleName(self.tr("Parts of the fleet"))
         self._build()
         self.attention.approved.connect(lambda device: self._decide("approve", device))
@@ -171,10 +173,9 @@ class FleetWindow(QWidget):
         self.attention.set_tallest(round(ATTENTION_SHARE * self.height()))
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
-        """And not otherwise."""
+        """And not otherwise; a window that is minimised counts as not looked at."""
         super().hideEvent(event)
-        if not self.isVisible():
-            self.model.watch(False)
+        self.model.watch(False)
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Only hides; the tray brings it back."""

@@ -7,7 +7,8 @@ import time
 
 from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 
-from fleetapp.types import AssignmentView, ChainView, NodeView, Precision, Role
+from fleetapp.types import AssignmentView, ChainView, NodeView, Phase, Precision, Role
+from ui.view import UNDER_WAY
 
 translate = QCoreApplication.translate
 
@@ -16,7 +17,7 @@ NONE = "—"
 DAY = 86_400.0
 
 
-def state(node: NodeView, *, works: bool = False) -> str:
+def state(node: NodeView, work: tuple[AssignmentView, ...] = ()) -> str:
     """How a PC stands, in a few words, with the reason if there is one."""
     match node.state:
         case "pending":
@@ -28,22 +29,32 @@ def state(node: NodeView, *, works: bool = False) -> str:
         case "suspected":
             return translate("Fleet", "Does not answer")
         case "online":
-            return _online(node, works=works)
+            return _online(node, {a.phase for a in work})
 
 
-def _online(node: NodeView, *, works: bool) -> str:
+def _online(node: NodeView, phases: set[Phase]) -> str:
     if node.drained:
         return translate("Fleet", "Drained by an admin")
-    if node.contribute:
-        if node.reason == "draining":
-            return translate("Fleet", "Finishing, then pausing")
-        return translate("Fleet", "Working") if works else translate("Fleet", "Ready to work")
-    why = reason(node.reason)
-    return (
-        translate("Fleet", "Not working · {why}").format(why=why)
-        if why
-        else translate("Fleet", "Not working")
-    )
+    if not node.contribute:
+        why = reason(node.reason)
+        return (
+            translate("Fleet", "Not working · {why}").format(why=why)
+            if why
+            else translate("Fleet", "Not working")
+        )
+    return _working(node, phases)
+
+
+def _working(node: NodeView, phases: set[Phase]) -> str:
+    if node.reason == "draining":
+        return translate("Fleet", "Finishing, then pausing")
+    if "failed" in phases:
+        return translate("Fleet", "Could not load its part")
+    if "linked" in phases:
+        return translate("Fleet", "Working")
+    if phases & UNDER_WAY:
+        return translate("Fleet", "Getting ready")
+    return translate("Fleet", "Ready to work")
 
 
 def reason(code: str) -> str:

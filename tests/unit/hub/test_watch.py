@@ -56,6 +56,27 @@ async def test_who_falls_silent_is_shown_although_nobody_reports_it(home: TestHu
         assert state(await following(views), "anna")[0] == "suspected"
 
 
+async def test_who_asks_to_be_let_in_is_shown(home: TestHub) -> None:
+    code = home.codes.create(hours=1.0, uses=1, approve=True)
+    async with aclosing(watch.views(home.hub, lambda: False, pause=0.01)) as views:
+        await following(views)
+        assert home.ask(home.newcomer("carl"), code.code, "carl").pending
+        assert state(await following(views), "carl")[0] == "pending"
+
+
+async def test_figures_that_nobody_reports_are_shown_after_a_while(
+    home: TestHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "REFRESH", 0.2)
+    monkeypatch.setattr(watch, "LOOK_EVERY", 0.05)
+    line = Line(home, home.enrol("anna"))
+    async with aclosing(watch.views(home.hub, lambda: False, pause=0.01)) as views:
+        await following(views)
+        home.hub.received(line.session, msgspec.structs.replace(beat(True), temperature=70.0))
+        heat = {n.name: n.temperature for n in (await following(views)).nodes}
+        assert heat["anna"] == 70.0
+
+
 async def test_a_burst_is_shown_once(home: TestHub) -> None:
     members = [home.enrol(f"pc-{n}") for n in range(20)]
     async with aclosing(watch.views(home.hub, lambda: False, pause=0.1)) as views:

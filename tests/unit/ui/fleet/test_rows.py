@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from PySide6.QtCore import QAbstractItemModel, QPersistentModelIndex, Qt
 
-from fleetapp.types import ChainLoad, FleetView, NodeView
-from tests.support.fake_fleet_api import DAY, FLEET, chain, device, fleet_view, many, node
+from fleetapp.types import ChainLoad, FleetView, LayerRange, NodeView
+from tests.support.fake_fleet_api import DAY, FLEET, chain, device, fleet_view, many, node, part
+from ui.fleet import words
 from ui.fleet.attention import concerns
 from ui.fleet.commands import BY_NAME, COMMANDS, Rights, possible, request
 from ui.fleet.nodes_model import NodesModel
@@ -77,6 +79,28 @@ def test_names_sort_as_people_count() -> None:
 @given(st.lists(st.text(max_size=12), max_size=8))
 def test_any_names_can_be_sorted(names: list[str]) -> None:
     sorted(names, key=natural)
+
+
+@pytest.mark.parametrize(
+    ("about", "phases", "said"),
+    [
+        (node(1), (), "Ready to work"),
+        (node(1), ("ready",), "Ready to work"),
+        (node(1), ("ready", "linked"), "Working"),
+        (node(1), ("downloading",), "Getting ready"),
+        (node(1), ("failed", "linked"), "Could not load its part"),
+        (node(1, drained=True), ("linked",), "Drained by an admin"),
+        (node(1, reason="draining"), ("linked",), "Finishing, then pausing"),
+        (node(1, contribute=False, reason="on_battery"), (), "Not working · on battery"),
+        (node(1, contribute=False, reason="of_tomorrow"), (), "Not working · of tomorrow"),
+        (node(1, state="suspected"), ("linked",), "Does not answer"),
+    ],
+)  # fmt: skip
+def test_the_state_is_said_with_its_reason(
+    about: NodeView, phases: tuple[Any, ...], said: str
+) -> None:
+    work = tuple(part(1, 0, 1, LayerRange(0, 1), phase=p) for p in phases)
+    assert words.state(about, work) == said
 
 
 # ---------------------------------------------------------------------- the table
@@ -176,10 +200,10 @@ def test_what_needs_attention_comes_in_the_order_of_urgency() -> None:
     assert [c.urgency for c in found[:4]] == ["question", "error", "error", "error"]
     assert found[0].device_id == device(11)
     assert device(11) in found[0].detail, "the id to compare"
-    for part in ("copy of the other", "DESK-09 could not load layers 18-35", "certificate of",
-                 "DESK-08 runs another version", "DESK-06 does not answer", "DESK-08 is drained",
-                 "DESK-07 is offline"):  # fmt: skip
-        assert any(part in text for text in said), part
+    for wanted in ("copy of the other", "DESK-09 could not load layers 18-35", "certificate of",
+                   "DESK-08 runs another version", "DESK-06 does not answer", "DESK-08 is drained",
+                   "DESK-07 is offline"):  # fmt: skip
+        assert any(wanted in text for text in said), wanted
 
 
 def test_a_hundred_laptops_that_went_home_are_one_piece_of_news() -> None:
