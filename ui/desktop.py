@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSettings, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from fleetapp.errors import FleetError
@@ -15,6 +15,7 @@ from ui.boxes import Boxes, bring_up
 from ui.client import Call
 from ui.fleet_dialogs import CreateDialog, FleetDialog, InviteDialog, JoinDialog
 from ui.notifier import Notifier
+from ui.preferences import preferences_of
 from ui.session import AgentSession
 from ui.this_pc import ThisPcWindow
 from ui.tray import Tray
@@ -49,7 +50,7 @@ class Desktop(QObject):
         self._home = home
         self._quitting = False
         self._first_looked = False
-        self._settings = QSettings(str(home / "ui.ini"), QSettings.Format.IniFormat)
+        self._settings = preferences_of(home)
         self.notifier = Notifier(self._settings, self)
         self.notifier.said.connect(self.tray.say)
 

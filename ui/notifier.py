@@ -8,10 +8,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QSettings, Signal
 
 from ui import words
+from ui.preferences import notifications_wanted
 from ui.view import AgentView
 
-NOTIFICATIONS = "notifications"
-"""Key in the app's own settings; on by default."""
 CLOSED_TO_TRAY = "window/closed_to_tray_notice"
 """Set once the notice has been given."""
 QUIET = 600.0
@@ -44,7 +43,7 @@ class Notifier(QObject):
 
     @property
     def on(self) -> bool:
-        return self._settings.value(NOTIFICATIONS, True, type=bool) is True
+        return notifications_wanted(self._settings)
 
     def show_view(self, view: AgentView) -> None:
         """Say what has changed for somebody."""

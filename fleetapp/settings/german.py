@@ -38,6 +38,9 @@ GERMAN: Final[Mapping[str, str]] = {
     "The user may pause": "Benutzer dürfen pausieren",
     "Whether people at this PC may pause it; for policies.":
         "Ob die Menschen an diesem PC pausieren dürfen; für Richtlinien.",
+    "Ask at the first start": "Beim ersten Start fragen",
+    "Whether the desktop app asks at its first start what this PC is for; for policies.":
+        "Ob das Programm beim ersten Start fragt, wofür dieser PC da ist; für Richtlinien.",
     "Give memory back after": "Speicher freigeben nach",
     "Seconds that shards stay in memory after this PC has paused.":
         "Sekunden, die Modellteile nach Beginn einer Pause im Speicher bleiben.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.support.sample_model import sample_gguf
 from ui.desktop import Desktop
 from ui.endpoint import process_alive, read_endpoint
 from ui.session import AgentSession
+from ui.theme import LIGHT, Theme
 
 SLOW = 180_000
 """Milliseconds; a model is converted, cut, checked, compiled and loaded meanwhile."""
@@ -26,6 +28,7 @@ def fresh(
     qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Desktop]:
     """The desktop app of a PC on which it was never started."""
+    Theme(qapp).apply(LIGHT)
     for name, value in {
         "FLEETAPP_MDNS_INTERFACES": "127.0.0.1",
         "FLEETAPP_API_PORT": "0",
@@ -50,11 +53,38 @@ def click(qtbot: QtBot, button: QPushButton) -> None:
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
-def test_trying_it_alone_ends_with_a_streamed_answer(qtbot: QtBot, fresh: Desktop) -> None:
+class Walk:
+    """Keeps pictures of the way, numbered; docs/first-run.md shows those of one such walk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: list[str] = []
+
+    def picture(self, window: QWidget, name: str) -> None:
+        """The window as it is now; the first time only."""
+        if name not in self._names:
+            self._names.append(name)
+            file = self._folder / f"first-run-{len(self._names)}-{name}.png"
+            assert window.grab().save(str(file))
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Walk:
+    """In the folder that FLEETAPP_WALK names, or with the test's other files."""
+    folder = Path(os.environ.get("FLEETAPP_WALK") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Walk(folder)
+
+
+def test_trying_it_alone_ends_with_a_streamed_answer(
+    qtbot: QtBot, fresh: Desktop, walk: Walk
+) -> None:
     gguf = sample_gguf()
     qtbot.waitUntil(lambda: fresh.first_run is not None, timeout=SLOW)
     window = fresh.first_run
     assert window is not None
+    qtbot.waitUntil(window.go.isEnabled, timeout=SLOW)
+    walk.picture(window, "welcome")
     click(qtbot, window.go)
     qtbot.mouseClick(window.way.buttons["alone"], Qt.MouseButton.LeftButton)
     click(qtbot, window.way.file)
@@ -63,16 +93,19 @@ def test_trying_it_alone_ends_with_a_streamed_answer(qtbot: QtBot, fresh: Deskto
     dialog.selectFile(str(gguf))
     dialog.accept()
     qtbot.waitUntil(lambda: window.model.choices.file == str(gguf))
+    walk.picture(window, "what-for")
     click(qtbot, window.go)
     qtbot.waitUntil(lambda: window.model.hardware is not None, timeout=SLOW)
     hardware = window.model.hardware
     assert hardware is not None
     assert "CPU" in {d.kind for d in hardware.devices}
+    walk.picture(window, "this-pc")
     click(qtbot, window.go)
     qtbot.waitUntil(lambda: bool(window.limits.controls), timeout=SLOW)
     assert fresh.session.view.status is not None
     assert not fresh.session.view.status.fleet_id, "nothing is done before the last page"
     assert window.go.text() == "&Agree and set up"
+    walk.picture(window, "limits")
     phases = set()
 
     def seen() -> bool:
@@ -81,6 +114,7 @@ def test_trying_it_alone_ends_with_a_streamed_answer(qtbot: QtBot, fresh: Deskto
             assert work.failed is None, work.failed
             if (step := work.running) is not None and step.detail:
                 phases.add((step.name, step.detail.split(" · ")[0]))
+                walk.picture(window, "setting-up")
         return fresh.chats is not None
 
     click(qtbot, window.go)
@@ -109,6 +143,7 @@ def test_trying_it_alone_ends_with_a_streamed_answer(qtbot: QtBot, fresh: Deskto
     assert (answer.status, answer.role) == ("complete", "assistant")
     assert "Paris" in answer.text
     assert len(lengths) > 3, "it was streamed"
+    walk.picture(chat, "answer")
 
     assert fresh.session.view.status is not None
     assert fresh.session.view.status.contribute

@@ -2,120 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QImage
 
 from tests.support.fake_local_api import FakeLocalApi, joined_status
-
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("Xvfb", "trayer", "xdotool")
-MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
-PATIENCE = 30.0
-"""Seconds for anything that another process has to do."""
+from tests.support.screen import MISSING, Screen, wait_for
 
 pytestmark = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (see debian-packages.txt)"
 )
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Ask until true, with a deadline; the processes under test offer no event to wait for."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"waited {PATIENCE:g} s in vain for {what}"
-        time.sleep(0.05)
-
-
-class Screen:
-    """An X server with a panel, and a person in front of it."""
-
-    def __init__(self, stack: ExitStack, folder: Path) -> None:
-        self._stack = stack
-        self.folder = folder
-        read, write = os.pipe()
-        server = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1024x768x24", "-noreset"]
-        self.environment = {
-            **os.environ,
-            "DBUS_SESSION_BUS_ADDRESS": "disabled:",  # the panel is found through X alone
-            "QT_QPA_PLATFORM": "xcb",
-            "XDG_RUNTIME_DIR": str(folder),
-        }
-        folder.chmod(0o700)
-        self.start(server, pass_fds=(write,))
-        os.close(write)
-        with os.fdopen(read) as announced:
-            self.environment["DISPLAY"] = f":{announced.readline().strip()}"
-        panel = "trayer --edge bottom --align right --height 32 --widthtype request --expand false"
-        self.start(panel.split())
-        wait_for(lambda: self.do("search", "--class", "trayer"), "the panel")
-
-    def start(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
-        """A process that ends with the test."""
-        with (self.folder / "output.txt").open("ab") as output:
-            process = subprocess.Popen(  # type: ignore[call-overload]
-                command, env=self.environment, cwd=ROOT, stdout=output, stderr=output, **options
-            )
-        self._stack.callback(_end, process)
-        return process
-
-    def do(self, *arguments: str) -> str:
-        """One thing done with mouse or keyboard, or asked of the X server."""
-        return subprocess.run(
-            ["xdotool", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        ).stdout.strip()
-
-    def icon_position(self) -> tuple[int, int] | None:
-        """The middle of the panel, once an icon has made it wider than nothing."""
-        window = self.do("search", "--onlyvisible", "--class", "trayer").split("\n")[0]
-        shell = dict(
-            line.split("=", 1)
-            for line in self.do("getwindowgeometry", "--shell", window).splitlines()
-            if "=" in line
-        )
-        if "WIDTH" not in shell or not 24 <= int(shell["WIDTH"]) < 200:
-            return None
-        return (
-            int(shell["X"]) + int(shell["WIDTH"]) // 2,
-            int(shell["Y"]) + int(shell["HEIGHT"]) // 2,
-        )
-
-    def picture(self, name: str) -> QImage:
-        """The whole screen; also kept as a file beside the test's other output."""
-        path = self.folder / f"{name}.png"
-        grab = "import sys\nfrom PySide6.QtGui import QGuiApplication\n"
-        grab += "app = QGuiApplication(sys.argv[:1])\n"
-        grab += "ok = app.primaryScreen().grabWindow(0).save(sys.argv[1])\nsys.exit(not ok)"
-        subprocess.run(
-            [sys.executable, "-c", grab, str(path)],
-            env=self.environment,
-            timeout=PATIENCE,
-            check=True,
-        )
-        return QImage(str(path))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(10)
 
 
 @pytest.fixture
@@ -136,16 +35,7 @@ def test_a_click_on_the_icon_opens_the_menu_and_the_menu_works(
     before = screen.picture("panel")
     x, y = screen.icon_position() or (0, 0)
     screen.do("mousemove", str(x), str(y), "click", "3")
-
-    def menu_pixels() -> int:
-        now = screen.picture("menu")
-        return sum(
-            now.pixel(column, row) != before.pixel(column, row)
-            for column in range(0, now.width(), 4)
-            for row in range(0, now.height() - 40, 4)
-        )
-
-    wait_for(lambda: menu_pixels() > 500, "the menu above the panel")
+    wait_for(lambda: screen.differs(before, "menu") > 500, "the menu above the panel")
     # first the status line, then Contribute
     screen.do("key", "--delay", "100", "Down", "Down", "Return")
     wait_for(lambda: agent.bodies("/local/v1/contribute") == [{"on": True}], "the menu's wish")
@@ -162,3 +52,36 @@ def test_without_a_panel_the_window_stands_in(screen: Screen, home: Path) -> Non
     wait_for(lambda: not screen.do("search", "--class", "trayer"), "the panel to go")
     screen.start([sys.executable, "-m", "ui.app"])
     wait_for(lambda: screen.do("search", "--onlyvisible", "--name", "^This PC"), "the window")
+
+
+def test_a_pause_is_chosen_in_the_menu_under_the_menu(
+    screen: Screen, home: Path, agent: FakeLocalApi
+) -> None:
+    agent.set_status(joined_status(contribute=True))
+    screen.environment["FLEETAPP_HOME"] = str(home)
+    screen.start([sys.executable, "-m", "ui.app"])
+    wait_for(screen.icon_position, "the icon in the panel")
+    wait_for(lambda: agent.streams_opened, "the app to find the agent")
+    before = screen.picture("panel")
+    x, y = screen.icon_position() or (0, 0)
+    screen.do("mousemove", str(x), str(y), "click", "3")
+    wait_for(lambda: screen.differs(before, "menu") > 500, "the menu above the panel")
+    # status line, Contribute, Pause; to the right its lengths: 30 minutes, an hour
+    screen.do("key", "--delay", "150", "Down", "Down", "Down", "Right", "Down", "Return")
+    asked = [{"length": "1h", "finish_first": False}]
+    wait_for(lambda: agent.bodies("/local/v1/pause") == asked, "the pause")
+
+
+def test_a_fresh_pc_is_asked_what_it_is_for(
+    screen: Screen, tmp_path: Path, agent: FakeLocalApi
+) -> None:
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    for name in ("agent.json", "api-token"):
+        (fresh / name).write_bytes((agent.home / name).read_bytes())
+    screen.environment["FLEETAPP_HOME"] = str(fresh)
+    screen.start([sys.executable, "-m", "ui.app"])
+    wait_for(
+        lambda: screen.do("search", "--onlyvisible", "--name", "^Set up fleetapp"), "the first run"
+    )
+    screen.picture("first run")
