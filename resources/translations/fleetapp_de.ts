@@ -1907,7 +1907,7 @@
         <translation>&amp;Wieder einsetzen</translation>
     </message>
     <message>
-        <source>Make a&amp;dmin…</source>
+        <source>&amp;Make admin…</source>
         <translation>Zum A&amp;dministrator machen…</translation>
     </message>
     <message>
@@ -1959,7 +1959,7 @@
         <translation>Aus&amp;sperren</translation>
     </message>
     <message>
-        <source>Rei&amp;nstate</source>
+        <source>Reins&amp;tate</source>
         <translation>Wieder &amp;zulassen</translation>
     </message>
     <message>
@@ -2155,6 +2155,14 @@
         <translation>Arbeitet nicht</translation>
     </message>
     <message>
+        <source>Could not load its part</source>
+        <translation>Konnte seinen Teil nicht laden</translation>
+    </message>
+    <message>
+        <source>Getting ready</source>
+        <translation>Macht sich bereit</translation>
+    </message>
+    <message>
         <source>finishing</source>
         <translation>wird fertig</translation>
     </message>
@@ -2326,28 +2334,28 @@
         <translation>Flotte</translation>
     </message>
     <message>
-        <source>P&amp;Cs</source>
-        <translation>P&amp;Cs</translation>
+        <source>PCs</source>
+        <translation>PCs</translation>
     </message>
     <message>
-        <source>Mode&amp;ls</source>
-        <translation>&amp;Modelle</translation>
+        <source>Models</source>
+        <translation>Modelle</translation>
     </message>
     <message>
-        <source>&amp;Plan</source>
-        <translation>P&amp;lan</translation>
+        <source>Plan</source>
+        <translation>Plan</translation>
     </message>
     <message>
-        <source>&amp;Join codes</source>
-        <translation>&amp;Beitrittscodes</translation>
+        <source>Join codes</source>
+        <translation>Beitrittscodes</translation>
     </message>
     <message>
-        <source>API &amp;keys</source>
-        <translation>API-&amp;Schlüssel</translation>
+        <source>API keys</source>
+        <translation>API-Schlüssel</translation>
     </message>
     <message>
-        <source>A&amp;udit</source>
-        <translation>&amp;Protokoll</translation>
+        <source>Audit</source>
+        <translation>Protokoll</translation>
     </message>
     <message>
         <source>Parts of the fleet</source>
@@ -2745,7 +2753,7 @@
         <translation>&amp;Genauigkeit</translation>
     </message>
     <message>
-        <source>Sta&amp;ges</source>
+        <source>Stag&amp;es</source>
         <translation>St&amp;ufen</translation>
     </message>
     <message>
