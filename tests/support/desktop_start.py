@@ -28,7 +28,6 @@ import psutil
 from PySide6.QtCore import QEvent, QObject, QTimer, qVersion
 from PySide6.QtWidgets import QApplication
 
-from tests.support.fake_chat_api import FakeChatApi
 from ui import app
 from ui.desktop import Desktop
 
@@ -107,7 +106,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9)
     options = parser.parse_args()
-    from tests.ui.test_real_tray import Screen  # noqa: PLC0415 - not needed in the child
+    # not needed in the child, which shall load what the app loads
+    from tests.support.fake_chat_api import FakeChatApi  # noqa: PLC0415
+    from tests.ui.test_real_tray import Screen  # noqa: PLC0415
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
