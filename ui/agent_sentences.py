@@ -119,6 +119,7 @@ ERRORS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "See with 'fleetapp fleet' which PCs are there, and ask again."),
     QT_TRANSLATE_NOOP("Agent", "The coordinator has gone while it was answering."),
     QT_TRANSLATE_NOOP("Agent", "Ask again; this PC reconnects by itself."),
+    QT_TRANSLATE_NOOP("Agent", "There is no room left to write {path}."),
     QT_TRANSLATE_NOOP(
         "Agent", "{what} needs {needed} on the disk of {path}, which has {free} free."
     ),

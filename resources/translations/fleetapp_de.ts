@@ -423,6 +423,10 @@
         <translation>Fragen Sie noch einmal; dieser PC verbindet sich von selbst wieder.</translation>
     </message>
     <message>
+        <source>There is no room left to write {path}.</source>
+        <translation>Es ist kein Platz mehr, um {path} zu schreiben.</translation>
+    </message>
+    <message>
         <source>{what} needs {needed} on the disk of {path}, which has {free} free.</source>
         <translation>{what}: nötig sind {needed} auf dem Datenträger von {path}, frei sind {free}.</translation>
     </message>

@@ -56,10 +56,12 @@ ICONS = (
     "ready",
     "contributing",
     "preparing",
+    "paused",
+    "off",
     "attention",
     "stopped",
 )
-MENUS = ("not-joined", "contributing", "coordinator", "stopped")
+MENUS = ("not-joined", "contributing", "paused", "coordinator", "stopped")
 
 
 def tell(desktop: Desktop, view: AgentView) -> None:

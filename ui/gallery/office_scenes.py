@@ -104,6 +104,8 @@ def _tab(number: int) -> Callable[[Stage], QWidget]:
     def show(stage: Stage) -> QWidget:
         window = _fleet(stage, _coordinator())
         window.tabs.setCurrentIndex(number)
+        stage.settle()
+        window.models.library.selectRow(0)
         return window
 
     return show

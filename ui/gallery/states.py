@@ -7,7 +7,14 @@ from typing import Any
 from PySide6.QtCore import QCoreApplication
 
 from fleetapp.errors import Malformed
-from fleetapp.types import AssignmentView, JoinCodeView, LayerRange, LocalStatus
+from fleetapp.types import (
+    AssignmentView,
+    ContributionReason,
+    ContributionView,
+    JoinCodeView,
+    LayerRange,
+    LocalStatus,
+)
 from ui.endpoint import not_running
 from ui.view import AgentView
 
@@ -89,6 +96,11 @@ PREPARING = member(
 )
 
 
+def _contribution(reason: ContributionReason, **changes: Any) -> ContributionView:
+    devices = {"CPU": True, "GPU": True, "NPU": False}
+    return ContributionView(reason=reason, devices=devices, **changes)
+
+
 def pc_states() -> dict[str, AgentView]:
     """Every state of this PC, in the language of the moment."""
     odd = QCoreApplication.translate(
@@ -108,7 +120,25 @@ def pc_states() -> dict[str, AgentView]:
             )
         ),
         "preparing": connected(PREPARING),
-        "paused": connected(member(reason="Paused while somebody uses this PC.")),
+        "yielding": connected(
+            member(
+                reason="Paused while somebody uses this PC.",
+                contribution=_contribution("user_active"),
+            )
+        ),
+        "paused": connected(
+            member(
+                reason="Paused until you resume.",
+                contribution=_contribution("paused", paused=True),
+            )
+        ),
+        "off": connected(
+            member(
+                contribute=False,
+                reason="Contributing is switched off by HKLM\\Software\\Policies\\fleetapp.",
+                contribution=_contribution("managed"),
+            )
+        ),
         "not-contributing": connected(
             member(contribute=False, reason="This PC does not contribute.")
         ),
