@@ -171,13 +171,19 @@ class JoinDialog(FleetDialog):
         self.show_only_close()
         self._show_view(self.session.view)
 
+    def reject(self) -> None:
+        """Nobody waits any more, and the agent need not either."""
+        if self._call is not None:
+            self.session.stop_joining()
+        super().reject()
+
     def _failed(self, error: FleetError) -> None:
         super()._failed(error)
         self.code.setFocus()
         self.code.selectAll()
 
     def _show_view(self, view: AgentView) -> None:
-        if self._call is not None and view.status is not None and view.icon == "connecting":
+        if self._call is not None and view.status is not None and view.status.joining:
             self.progress.setText(words.reason(view))
         elif self.code.isReadOnly() and view.status is not None:
             name = view.status.fleet_name

@@ -237,6 +237,16 @@ def _sheet(c: Colours) -> str:
     QCheckBox::indicator:checked {{
         background: {c.accent}; border-color: {c.accent}; image: url("{tick}");
     }}
+    QRadioButton {{ spacing: 8px; }}
+    QRadioButton::indicator {{
+        width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 9px;
+        background: {c.field};
+    }}
+    QRadioButton::indicator:hover, QRadioButton::indicator:focus {{ border-color: {c.accent}; }}
+    QRadioButton::indicator:checked {{
+        width: 8px; height: 8px; border: 5px solid {c.accent}; background: {c.on_accent};
+    }}
+    QRadioButton:focus {{ color: {c.accent}; }}
     QProgressBar {{
         background: {c.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px;
     }}

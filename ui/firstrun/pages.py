@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import (
@@ -30,6 +31,8 @@ from ui.words import size
 
 translate = QCoreApplication.translate
 
+SHORT = 48
+"""Characters of a file's name; the rest of a longer one is left out."""
 ENOUGH = 200
 """Characters of a code or an address; no real one is as long."""
 
@@ -125,12 +128,16 @@ class WayPage(PageWidget):
             if field.text() != text:
                 field.setText(text)
         self._model_line.setText(self._model_text())
+        self._model_line.setToolTip(choices.file)
         self.catalogue.setVisible(bool(choices.file))
 
     def _model_text(self) -> str:
         choices, found = self.model.choices, self.model.models
         if choices.file:
-            return self.tr("Model file: {path}").format(path=choices.file)
+            # the whole path may be wider than the window, and cannot be broken
+            name = PurePath(choices.file).name
+            short = name if len(name) <= SHORT else f"{name[: SHORT - 9]}…{name[-8:]}"
+            return self.tr("Model file: {path}").format(path=short)
         default = next((m for m in found.catalog if m.default), None) if found else None
         if default is None:
             return self.tr("The model is chosen in a moment.")
