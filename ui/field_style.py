@@ -45,15 +45,6 @@ def fields(scheme: str, c: Colours) -> str:
         background: {c.card}; border: 1px solid {c.line}; padding: 4px; outline: none;
     }}
     QComboBox QAbstractItemView::item {{ min-height: 28px; padding: 0 8px; }}
-    QRadioButton {{ spacing: 8px; }}
-    QRadioButton::indicator {{
-        width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 9px;
-        background: {c.field};
-    }}
-    QRadioButton::indicator:hover, QRadioButton::indicator:focus {{ border-color: {c.accent}; }}
-    QRadioButton::indicator:checked {{
-        width: 8px; height: 8px; border: 5px solid {c.accent}; background: {c.on_accent};
-    }}
     QPlainTextEdit[readOnly="true"]#address {{
         background: {c.field}; border: 1px solid {c.line}; border-radius: 4px;
     }}
