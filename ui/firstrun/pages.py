@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import PurePath
 
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
@@ -20,13 +21,15 @@ from PySide6.QtWidgets import (
 )
 
 from fleetapp.types import Finding, HardwareView
-from ui import theme
+from ui import agent_words, theme
 from ui.firstrun import words as said
 from ui.firstrun.choices import Way
 from ui.firstrun.marks import Mark, MarkState
 from ui.firstrun.model import FirstRun
 from ui.widgets.card import Card, text_label
 from ui.words import size
+
+translate = QCoreApplication.translate
 
 SHORT = 48
 """Characters of a file's name; the rest of a longer one is left out."""
@@ -228,9 +231,11 @@ def _field(column: QVBoxLayout, caption: str, field: QLineEdit) -> None:
 
 def ask_for_model(parent: QWidget, chosen: Callable[[str], object]) -> QFileDialog:
     """A file dialog that does not block; ``chosen`` is called with a path."""
-    dialog = QFileDialog(parent, parent.tr("Choose a model file"))
+    dialog = QFileDialog(parent, translate("FirstRun", "Choose a model file"))
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-    dialog.setNameFilters([parent.tr("Models (*.gguf)"), parent.tr("All files (*)")])
+    dialog.setNameFilters(
+        [translate("FirstRun", "Models (*.gguf)"), translate("FirstRun", "All files (*)")]
+    )
     dialog.fileSelected.connect(chosen)
     dialog.open()
     return dialog
@@ -300,12 +305,20 @@ class PcPage(PageWidget):
             "" if found.billion_parameters > 0 else self.tr("Close programs that you do not need."),
         ))  # fmt: skip
         if found.problem:
-            self._devices.addWidget(Mark("fail", self.tr("Devices"), found.problem, found.remedy))
+            self._devices.addWidget(
+                Mark(
+                    "fail",
+                    self.tr("Devices"),
+                    agent_words.said(found.problem),
+                    agent_words.said(found.remedy),
+                )
+            )
 
 
 def mark_of(finding: Finding) -> Mark:
-    remedy = finding.remedy if finding.state != "ok" else ""
-    return Mark(finding.state, finding.name, finding.detail, remedy)
+    remedy = agent_words.said(finding.remedy) if finding.state != "ok" else ""
+    name = said.check_name(finding)
+    return Mark(finding.state, name, agent_words.said(finding.detail), remedy)
 
 
 def clear(layout: QVBoxLayout) -> None:
