@@ -54,7 +54,9 @@ GOODBYE_DEADLINE = 1.0
 REST_LIMIT = 30.0
 """A PC that took leave to sleep and is awake so long has not gone to sleep (s)."""
 BACKOFF_MIN = 0.1
-BACKOFF_MAX = 5.0
+BACKOFF_MAX = 3.0
+"""Between two attempts to connect, give or take a third; a hub that is back waits longer than that
+for its members (``hub.models.GRACE``), or what they have kept would be loaded anew (s)."""
 STEADY = 5.0
 """A connection that ends sooner counts as a failed attempt (s)."""
 

@@ -28,7 +28,7 @@ from fleetapp.types import ChainView, DeviceId, LayerRange, Precision
 log = logging.getLogger("fleetapp.hub.models")
 
 
-GRACE = 4.0
+GRACE = 6.0
 """Members try to reach a hub that is back within this time (s)."""
 MEMORY_STEP = 128 * 2**20
 """Free memory changes all the time; plans need not."""
