@@ -7,7 +7,6 @@ the StatusNotifier protocol.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tests.support.agents import AgentProcess
 from tests.support.person import Person
 from tests.support.sample_model import MODEL, sample_library
 from tests.support.screen import MISSING, Screen, end, wait_for
+from ui.endpoint import process_alive, read_endpoint
 
 ABSENT = [*MISSING, *(["dbus-daemon"] if shutil.which("dbus-daemon") is None else [])]
 
@@ -102,6 +102,20 @@ def host(bus: str) -> Iterator[NotifierHost]:
     made = NotifierHost(bus)
     yield made
     made.close()
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[AgentProcess]:
+    """A fleet of one that answers."""
+    home = tmp_path / "José alone"
+    home.mkdir()
+    more = {"models_dir": str(sample_library()), "threads": "1"}
+    with AgentProcess(home, "DESK-1", **more) as agent:
+        agent.create("Büro Süd")
+        agent.post("contribute", on=True)
+        agent.post("models/start", model=MODEL, precision="exact")
+        wait_for(lambda: serving(agent), "the model")
+        yield agent
 
 
 class Admin(Person):
@@ -246,3 +260,60 @@ def test_an_admin_and_an_employee_at_their_pcs(
     admin.asks(QUESTION)
     assert admin.answer() == undisturbed
     assert (admin.app.poll(), employee.app.poll()) == (None, None)
+
+
+def test_what_breaks_comes_back(screen: Screen, alone: AgentProcess) -> None:
+    admin = Admin(screen, alone.home, **alone.variables)
+    wait_for(screen.icon_position, "the icon in the panel")
+    admin.waits("desktop.session.view.admin")
+    admin.opens_chat()
+    admin.limits_answers(TOKENS)
+    admin.asks(QUESTION)
+    admin.types("not sent yet")
+
+    # the agent is killed while it answers
+    begun = admin.sees(f"{ANSWER}.text")
+    alone.kill()
+    killed = time.monotonic()
+    admin.waits(f"{ANSWER}.status == 'failed'", 5.0)
+    assert "agent" in admin.sees(f"str({ANSWER}.failure)")
+    assert admin.sees(f"{ANSWER}.text").startswith(begun)
+    admin.waits("desktop.session.view.link != 'connected'", 5.0)
+    assert admin.sees(f"{CHAT}.composer.current_text()") == "not sent yet"
+    screen.picture("agent killed")
+    admin.waits("desktop.session.view.link == 'connected'", SLOW)
+    assert time.monotonic() - killed < 30
+    again = read_endpoint(alone.home).pid
+    assert again != alone.pid
+    # what it served it serves again
+    admin.waits("desktop.session.view.icon == 'contributing'", SLOW)
+    admin.clicks(f"{CHAT}.thread_view._items[-1].view._footer.retry")
+    admin.waits(f"{ANSWER}.status == 'writing' and len({ANSWER}.text) > 20", SLOW)
+    admin.waits(f"desktop.chats.model.store.messages({CHAT}.current)[-1].text")
+    assert admin.sees(f"{CHAT}.composer.current_text()") == "not sent yet"
+
+    # the app is killed while the agent answers
+    admin.app.kill()
+    admin.app.wait(10)
+    assert process_alive(again)
+    admin = Admin(screen, alone.home, **alone.variables)
+    admin.waits("desktop.session.view.icon == 'contributing'")
+    assert read_endpoint(alone.home).pid == again
+    wait_for(screen.icon_position, "the icon in the panel")
+    admin.chooses_entry("chat")
+    admin.waits(f"{CHAT}.isVisible()")
+    assert admin.sees(f"{ANSWER}.status") == "interrupted"
+    assert admin.sees(f"{ANSWER}.text")
+    assert admin.sees(f"{CHAT}.composer.current_text()") == "not sent yet"
+    screen.picture("app killed")
+
+    # started again while it runs
+    second = Admin(screen, alone.home, **alone.variables)
+    assert second.app.wait(10) == 0
+    admin.waits("desktop.window.isVisible()")
+
+    # and the end of it, by the menu
+    admin.chooses_entry("quit")
+    admin.clicks_at("spot_of_yes(desktop.question)")
+    assert admin.app.wait(SLOW) == 0
+    assert not process_alive(again)
