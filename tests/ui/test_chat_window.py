@@ -502,6 +502,72 @@ def test_two_windows_show_the_same_answer(qtbot: QtBot, chats: Chats, api: FakeC
     assert (other.current, third.current) == (NEW, NEW)
 
 
+def test_two_windows_with_an_answer_each(qtbot: QtBot, chats: Chats, api: FakeChatApi) -> None:
+    api.replies = [
+        api.gated("left begins", ", left ends"),
+        api.gated("right begins", ", right ends"),
+    ]
+    window = chats.window()
+    other = chats.new_window()
+    other.show()
+    for each, begun in ((window, "left"), (other, "right")):
+        each.start_new()
+        each.composer.set_text(f"{begun}?")
+        each.composer.submit()
+        qtbot.waitUntil(lambda each=each, begun=begun: f"{begun} begins" in shown(each))  # type: ignore[misc]
+    assert window.current != other.current
+    api.gate.set()
+    idle(qtbot, window)
+    qtbot.waitUntil(lambda: "left begins, left ends" in shown(window))
+    qtbot.waitUntil(lambda: "right begins, right ends" in shown(other))
+    assert "right" not in shown(window)
+    assert "left" not in shown(other)
+
+
+def test_deleting_the_chat_that_is_being_answered_in_two_windows(
+    qtbot: QtBot, chats: Chats, api: FakeChatApi
+) -> None:
+    api.replies = [api.gated("gone ", "for ever"), saying("of the next")]
+    window = chats.window()
+    window.composer.set_text("delete me")
+    window.composer.submit()
+    qtbot.waitUntil(lambda: "gone" in shown(window))
+    other = chats.new_window()
+    other.show()
+    qtbot.waitUntil(lambda: "gone" in shown(other))
+    window.ask_to_delete()
+    assert window.question is not None
+    next(b for b in window.question.buttons() if b is not window.question.defaultButton()).click()
+    assert (window.current, other.current) == (NEW, NEW)
+    other.composer.set_text("next")
+    other.composer.submit()
+    api.gate.set()
+    qtbot.waitUntil(lambda: api.left + api.ended == 2, timeout=8000)
+    idle(qtbot, other)
+    assert "of the next" in shown(other)
+    for each in (window, other):
+        assert "gone" not in shown(each)
+        assert "for ever" not in shown(each)
+    assert [c.title for c in chats.model.store.conversations()] == ["next"]
+
+
+def test_regenerating_twice_quickly_shows_one_answer(
+    qtbot: QtBot, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [saying("old"), api.gated("second ", "x"), saying("third")]
+    ask(qtbot, window, "q")
+    for _ in range(2):
+        # the button is the old answer's; a quick second click still reaches it
+        views(window)[-1]._footer.again.clicked.emit()
+    api.gate.set()
+    idle(qtbot, window)
+    assert [m.role for m in window.model.messages(window.current)] == ["user", "assistant"]
+    assert window.model.messages(window.current)[-1].status == "complete"
+    assert len(views(window)) == 2
+    assert "old" not in shown(window)
+    assert ("second x" in shown(window)) != ("third" in shown(window))
+
+
 def test_a_damaged_history_is_said(
     qtbot: QtBot, qapp: QApplication, home: Path, api: FakeChatApi
 ) -> None:
