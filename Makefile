@@ -1,6 +1,6 @@
 # Two commands matter: `make demo` and `make test`. Both set everything up first.
 # Only relative paths here: make cannot quote a checkout folder that has spaces in its name.
-.PHONY: setup demo test test-slow lint format clean help
+.PHONY: setup demo test test-slow lint format clean help translations pictures
 .DEFAULT_GOAL := help
 ARGS ?=
 export PYTHON
@@ -12,6 +12,8 @@ help:
 	@echo 'make test-slow  the tests that take more than ten seconds each'
 	@echo 'make lint       the same checks without the tests'
 	@echo 'make format     put the code into the house format'
+	@echo 'make translations  collect the strings of the desktop app, make the .qm files'
+	@echo 'make pictures   draw the pictures of docs/ anew'
 	@echo 'make setup      .venv and Debian packages; the others do this by themselves'
 	@echo 'make clean      remove .venv and everything that was built'
 
@@ -33,6 +35,12 @@ lint: setup
 format: setup
 	@.venv/bin/ruff check --quiet --fix-only .
 	@.venv/bin/ruff format --quiet .
+
+translations: setup
+	@.ci/translations
+
+pictures: setup
+	@.ci/pictures
 
 clean:
 	@rm -rf .venv .make build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

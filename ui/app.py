@@ -19,13 +19,18 @@ from ui.endpoint import default_home
 from ui.icons import app_icon
 from ui.instance import SingleInstance
 from ui.keeper import agent_command
-from ui.preferences import preferences_of, theme_choice
+from ui.language import Language
+from ui.preferences import language_choice, preferences_of, theme_choice
 from ui.session import AgentSession
 from ui.theme import Theme
 
 
 def main() -> None:
     """Entry point of the gui script."""
+    if any(a.partition("=")[0] == "--gallery" for a in sys.argv):
+        from ui.gallery.main import main as gallery  # noqa: PLC0415 - for those who draw pictures
+
+        sys.exit(gallery(sys.argv[1:]))
     sys.exit(run(sys.argv, agent_command()))
 
 
@@ -47,7 +52,9 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     app.setQuitOnLastWindowClosed(False)
     _use_state_option(app.arguments())
     home = default_home()
-    Theme(app).choose(theme_choice(preferences_of(home)))
+    preferences = preferences_of(home)
+    Language(app).use(language_choice(preferences))
+    Theme(app).choose(theme_choice(preferences))
     try:
         _make_home(home)
         instance = SingleInstance(home)
@@ -76,7 +83,8 @@ def _make_home(home: Path) -> None:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise ReadOnly(f"The folder {home} cannot be made: {error.strerror}.") from error
+        odd = QCoreApplication.translate("App", "The folder {folder} cannot be made: {why}.")
+        raise ReadOnly(odd.format(folder=home, why=error.strerror)) from error
 
 
 def _refuse(error: FleetError) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QByteArray, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import (
     QNetworkAccessManager,
     QNetworkProxy,
@@ -23,7 +23,10 @@ from fleetapp.errors import (
     PeerTimeout,
     from_code,
 )
+from ui import agent_words
 from ui.endpoint import Endpoint, not_running, read_endpoint
+
+translate = QCoreApplication.translate
 
 DEADLINE = 10.0
 """Seconds a request may take unless its caller knows better."""
@@ -60,7 +63,7 @@ class Call(QObject):
 
     def cancel(self) -> None:
         """End now with Cancelled; nothing happens if it has ended."""
-        self._abort(Cancelled("The request was cancelled."))
+        self._abort(Cancelled(self.tr("The request was cancelled.")))
 
     def begin(self, reply: QNetworkReply) -> None:
         """Follow ``reply`` to its end."""
@@ -73,7 +76,10 @@ class Call(QObject):
         QTimer.singleShot(0, self, lambda: self._end(error))
 
     def _too_late(self) -> None:
-        self._abort(PeerTimeout(f"The agent did not answer within {self._seconds:g} seconds."))
+        late = self.tr(
+            "The agent did not answer within %n seconds.", "", max(1, round(self._seconds))
+        )
+        self._abort(PeerTimeout(late))
 
     def _abort(self, why: FleetError) -> None:
         self._verdict = self._verdict or why
@@ -96,7 +102,8 @@ class Call(QObject):
                     None if self._result is None else msgspec.json.decode(body, type=self._result)
                 )
             except msgspec.DecodeError as problem:
-                self._end(Malformed(f"The agent's answer makes no sense: {problem}."))
+                odd = self.tr("The agent's answer makes no sense: {problem}.")
+                self._end(Malformed(odd.format(problem=problem)))
             else:
                 self._end(None, value)
         reply.deleteLater()
@@ -130,7 +137,8 @@ def reply_error(reply: QNetworkReply) -> FleetError | None:
         return None
     if reply.error() in _NOT_THERE:
         return not_running()
-    return AgentNotRunning(f"The agent on this PC cannot be reached: {reply.errorString()}.")
+    why = translate("Errors", "The agent on this PC cannot be reached: {why}.")
+    return AgentNotRunning(why.format(why=reply.errorString()))
 
 
 class _ErrorDetail(msgspec.Struct):
@@ -149,13 +157,12 @@ def told_error(body: bytes) -> FleetError | None:
         detail = msgspec.json.decode(body, type=_ErrorBody).error
     except msgspec.DecodeError:
         return None
-    return from_code(detail.code, detail.message, detail.remedy)
+    return from_code(detail.code, agent_words.said(detail.message), agent_words.said(detail.remedy))
 
 
 def _from_body(status: int, body: bytes) -> FleetError:
-    return told_error(body) or FleetError(
-        f"The agent refused with status {status} and gave no reason."
-    )
+    odd = translate("Errors", "The agent refused with status {status} and gave no reason.")
+    return told_error(body) or FleetError(odd.format(status=status))
 
 
 class AgentClient(QObject):

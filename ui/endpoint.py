@@ -9,8 +9,11 @@ from pathlib import Path
 
 import msgspec
 import platformdirs
+from PySide6.QtCore import QCoreApplication
 
 from fleetapp.errors import AgentNotRunning
+
+translate = QCoreApplication.translate
 
 
 class _AgentFile(msgspec.Struct, frozen=True):
@@ -50,7 +53,8 @@ def read_endpoint(home: Path) -> Endpoint:
     except FileNotFoundError:
         raise not_running() from None
     except (OSError, ValueError, msgspec.DecodeError) as error:
-        raise AgentNotRunning(f"The agent's files in {home} cannot be read: {error}.") from error
+        odd = translate("Errors", "The agent's files in {folder} cannot be read: {why}.")
+        raise AgentNotRunning(odd.format(folder=home, why=error)) from error
     if not process_alive(agent.pid):
         raise not_running()
     return Endpoint(agent.pid, agent.port, token)
@@ -58,7 +62,10 @@ def read_endpoint(home: Path) -> Endpoint:
 
 def not_running() -> AgentNotRunning:
     """The error, worded for somebody in front of the desktop app."""
-    return AgentNotRunning("The agent on this PC is not running.", remedy="Start it from the menu.")
+    return AgentNotRunning(
+        translate("Errors", "The agent on this PC is not running."),
+        remedy=translate("Errors", "Start it from the menu."),
+    )
 
 
 def process_alive(pid: int) -> bool:

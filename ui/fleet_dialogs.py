@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QLocale, Qt, QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -18,8 +18,9 @@ from PySide6.QtWidgets import (
 
 from fleetapp.errors import Cancelled, FleetError
 from fleetapp.types import JoinCodeView
-from ui import theme
+from ui import theme, words
 from ui.client import Call
+from ui.counts import counts
 from ui.icons import app_icon
 from ui.session import AgentSession, CreatedFleet
 from ui.view import AgentView
@@ -115,6 +116,8 @@ class FleetDialog(QDialog):
         self._busy(False)
         if not isinstance(error, Cancelled):
             self.notice.show_error(error)
+            # once the layout knows how many lines that takes
+            QTimer.singleShot(0, self, self.adjustSize)
 
     def _busy(self, busy: bool) -> None:
         self.progress.setVisible(busy)
@@ -168,20 +171,26 @@ class JoinDialog(FleetDialog):
         self.show_only_close()
         self._show_view(self.session.view)
 
+    def reject(self) -> None:
+        """Nobody waits any more, and the agent need not either."""
+        if self._call is not None:
+            self.session.stop_joining()
+        super().reject()
+
     def _failed(self, error: FleetError) -> None:
         super()._failed(error)
         self.code.setFocus()
         self.code.selectAll()
 
     def _show_view(self, view: AgentView) -> None:
-        if self._call is not None and view.status is not None and view.icon == "connecting":
-            self.progress.setText(view.status.reason)
+        if self._call is not None and view.status is not None and view.status.joining:
+            self.progress.setText(words.reason(view))
         elif self.code.isReadOnly() and view.status is not None:
             name = view.status.fleet_name
             self.result_label.setText(
                 self.tr("This PC is now part of “{name}”.").format(name=name)
                 if name
-                else view.status.reason
+                else words.reason(view)
             )
 
 
@@ -260,7 +269,7 @@ class InviteDialog(CodeDialog):
         hours = max(1, round((value.expires - time.time()) / 3600))
         self.show_code(
             value.code,
-            self.tr("Valid for {hours} hours and {uses} PCs. It is shown this once.").format(
-                hours=hours, uses=QLocale().toString(value.uses_left)
+            self.tr("Valid for {hours} and {pcs}. It is shown this once.").format(
+                hours=counts.hours(hours), pcs=counts.pcs(value.uses_left)
             ),
         )

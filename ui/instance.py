@@ -59,7 +59,10 @@ class SingleInstance(QObject):
                 log.warning("cannot listen for a second start: %s", self._server.errorString())
             return True
         if self._lock.error() != QLockFile.LockError.LockFailedError:
-            raise ReadOnly("The state folder of fleetapp cannot be written.")
+            raise ReadOnly(
+                self.tr("The state folder of fleetapp cannot be written."),
+                remedy=self.tr("Check who owns it and whether the disk is full."),
+            )
         self._ask_first()
         return False
 
@@ -83,8 +86,8 @@ class SingleInstance(QObject):
             if socket.waitForReadyRead(left):
                 return
         raise InstanceHung(
-            "fleetapp is already running here but does not answer.",
-            remedy="End it in the task manager and start it again.",
+            self.tr("fleetapp is already running here but does not answer."),
+            remedy=self.tr("End it in the task manager and start it again."),
         )
 
     def _accept(self) -> None:

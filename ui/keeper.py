@@ -90,7 +90,7 @@ class AgentKeeper(QObject):
             self._seen_since = None
         busy = self._pause.isActive() or self._watch.isActive()
         if not (self._abandoned or self._given_up or busy):
-            self._try_again("it ended unexpectedly")
+            self._try_again(self.tr("it ended unexpectedly"))
 
     def start_anew(self) -> None:
         """A person asked: all attempts are available again."""
@@ -149,11 +149,14 @@ class AgentKeeper(QObject):
             self._watch.stop()
         elif (code := process.poll()) is not None:
             self._watch.stop()
-            self._try_again(f"it ended right after its start with exit code {code}")
+            why = self.tr("it ended right after its start with exit code {code}")
+            self._try_again(why.format(code=code))
         elif self._clock() > self._deadline:
             self._watch.stop()
             self._end_started()
-            self._try_again(f"it did not answer within {START_DEADLINE:g} seconds")
+            self._try_again(
+                self.tr("it did not answer within %n seconds", "", round(START_DEADLINE))
+            )
 
     def _end_started(self) -> None:
         if self._process is not None:

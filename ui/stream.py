@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
 from fleetapp.errors import AgentNotRunning, FleetError, Malformed
 from fleetapp.types import LocalStatus
 from ui.client import AgentClient, is_success, reply_error, told_error
+
+translate = QCoreApplication.translate
 
 SILENCE = 40.0
 """Seconds; the agent sends at least a comment every 15."""
@@ -37,7 +39,9 @@ class SseParser:
         """
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) + sum(map(len, self._data)) > self._limit:
-            raise Malformed("The agent sent an event that is larger than allowed.")
+            raise Malformed(
+                translate("Errors", "The agent sent an event that is larger than allowed.")
+            )
         events = []
         self.comments = []
         for line in lines:
@@ -126,8 +130,8 @@ class EventStream(QObject):
                 self.received.emit(value)
         except msgspec.DecodeError as error:
             self._problem = Malformed(
-                f"This desktop app does not understand the agent: {error}.",
-                remedy="Quit and start it again, so that both have the same version.",
+                self.tr("This desktop app does not understand the agent: {why}.").format(why=error),
+                remedy=self.tr("Quit and start it again, so that both have the same version."),
             )
             reply.abort()
         except Malformed as error:
@@ -140,7 +144,7 @@ class EventStream(QObject):
             return
         error = self._problem or reply_error(reply)
         reply.deleteLater()
-        self._lose(error or AgentNotRunning("The agent on this PC has ended."))
+        self._lose(error or AgentNotRunning(self.tr("The agent on this PC has ended.")))
 
     def _lose(self, error: FleetError) -> None:
         delay = BACKOFF[min(self._failures, len(BACKOFF) - 1)]

@@ -6,12 +6,13 @@ Where the person has asked the system for high contrast, its own colours stay un
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLabel
+
+from ui import field_style
 
 GRID = 8
 """Pixels; margins and gaps are multiples of it."""
@@ -87,19 +88,6 @@ def code_colours() -> CodeColours | None:
     return {LIGHT.window: LIGHT_CODE, DARK.window: DARK_CODE}.get(window)
 
 
-HIGH_CONTRAST = """
-    QFrame#card, QFrame#question, QFrame#code { border: 1px solid palette(window-text); }
-    QLineEdit, QPlainTextEdit#question-input {
-        border: 1px solid palette(text); padding: 2px; background: palette(base);
-    }
-    QLineEdit:focus, QPlainTextEdit#question-input:focus {
-        border: 3px solid palette(highlight); padding: 0;
-    }
-"""
-"""Edges only, in the system's own colours: Fusion derives its edges from the ground, and a shade of
-black on black cannot be seen."""
-
-
 class Theme(QObject):
     """Applies the look to the application and follows the system when it changes."""
 
@@ -129,14 +117,20 @@ class Theme(QObject):
         """Light or dark as the person or else the system has it, or hands off."""
         hints = self._app.styleHints()
         if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
-            self._app.setPalette(QPalette())
-            self._app.setStyleSheet(HIGH_CONTRAST)
+            self.leave_to_system()
             return
         dark = self._choice == "dark" or (
             # where the platform has no schemes, what was chosen is all there is
             self._choice == "system" and hints.colorScheme() == Qt.ColorScheme.Dark
         )
         self.apply(DARK if dark else LIGHT)
+
+    def leave_to_system(self, palette: QPalette | None = None) -> None:
+        """Use the system's own colours, or those of a palette that stands for them."""
+        palette = palette or QPalette()
+        self._app.setPalette(palette)
+        dark = self._app.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        self._app.setStyleSheet(field_style.high_contrast("dark" if dark else "light"))
 
     def apply(self, colours: Colours) -> None:
         """Use these colours for everything."""
@@ -174,7 +168,10 @@ def _palette(c: Colours) -> QPalette:
 
 
 def _sheet(c: Colours) -> str:
+    scheme = "dark" if c is DARK else "light"
+    tick, check = (field_style.picture(f"{name}-{scheme}") for name in ("tick", "check"))
     return f"""
+    {field_style.fields(scheme, c)}
     QFrame#card {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
     QLabel[muted="true"] {{ color: {c.muted}; }}
     QLabel[error="true"], QLabel[muted="true"][error="true"] {{ color: {c.error}; }}
@@ -187,11 +184,11 @@ def _sheet(c: Colours) -> str:
         background: {c.card}; border: 1px solid {c.line}; border-radius: 4px; padding: 5px 16px;
         min-height: 20px;
     }}
-    QToolButton {{ padding: 5px 8px; }}
+    QToolButton {{ padding: 4px 8px 3px 8px; }}
     QToolButton::menu-indicator {{ image: none; }}
     QPushButton:hover, QToolButton:hover {{ border-color: {c.accent}; }}
     QPushButton:focus, QToolButton:focus {{ border: 2px solid {c.accent}; padding: 4px 15px; }}
-    QToolButton:focus {{ padding: 4px 7px; }}
+    QToolButton:focus {{ padding: 3px 7px 2px 7px; }}
     QPushButton:pressed, QToolButton:pressed {{ background: {c.line}; }}
     QPushButton:default {{
         background: {c.accent}; color: {c.on_accent}; border-color: {c.accent};
@@ -210,9 +207,9 @@ def _sheet(c: Colours) -> str:
         background: {c.line}; color: {c.text}; border-color: {c.line};
     }}
     QPlainTextEdit#question-input {{
-        background: {c.field}; border: 1px solid {c.line}; border-radius: 4px;
+        background: {c.field}; border: 1px solid {c.line}; border-radius: 4px; padding: 6px 4px;
     }}
-    QPlainTextEdit#question-input:focus {{ border: 2px solid {c.accent}; }}
+    QPlainTextEdit#question-input:focus {{ border: 2px solid {c.accent}; padding: 5px 3px; }}
     QListView#conversations {{ background: transparent; border: none; }}
     QListView#conversations::item {{ border-radius: 4px; }}
     QListView#conversations::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
@@ -238,8 +235,18 @@ def _sheet(c: Colours) -> str:
     }}
     QCheckBox::indicator:hover, QCheckBox::indicator:focus {{ border-color: {c.accent}; }}
     QCheckBox::indicator:checked {{
-        background: {c.accent}; border-color: {c.accent}; image: url("{_icon_path(c, "tick")}");
+        background: {c.accent}; border-color: {c.accent}; image: url("{tick}");
     }}
+    QRadioButton {{ spacing: 8px; }}
+    QRadioButton::indicator {{
+        width: 16px; height: 16px; border: 1px solid {c.muted}; border-radius: 9px;
+        background: {c.field};
+    }}
+    QRadioButton::indicator:hover, QRadioButton::indicator:focus {{ border-color: {c.accent}; }}
+    QRadioButton::indicator:checked {{
+        width: 8px; height: 8px; border: 5px solid {c.accent}; background: {c.on_accent};
+    }}
+    QRadioButton:focus {{ color: {c.accent}; }}
     QProgressBar {{
         background: {c.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px;
     }}
@@ -248,16 +255,11 @@ def _sheet(c: Colours) -> str:
     QMenu::item {{ padding: 6px 24px 6px 32px; color: {c.text}; }}
     QMenu::icon {{ padding-left: 8px; margin-left: 8px; }}
     QMenu::indicator {{ left: 8px; width: 16px; height: 16px; }}
-    QMenu::indicator:checked {{ image: url("{_icon_path(c, "check")}"); }}
+    QMenu::indicator:checked {{ image: url("{check}"); }}
     QMenu::item:selected {{ background: {c.accent}; color: {c.on_accent}; }}
     QMenu::item:disabled {{ color: {c.muted}; background: transparent; }}
     QMenu::separator {{ height: 1px; background: {c.line}; margin: 4px 8px; }}
     """
-
-
-def _icon_path(c: Colours, name: str) -> str:
-    scheme = "dark" if c is DARK else "light"
-    return str(files("resources") / "icons" / f"{name}-{scheme}.svg").replace("\\", "/")
 
 
 def heading(label: QLabel, factor: float = 1.4) -> QLabel:
@@ -267,6 +269,11 @@ def heading(label: QLabel, factor: float = 1.4) -> QLabel:
     font.setWeight(QFont.Weight.DemiBold)
     label.setFont(font)
     return label
+
+
+def padded(field: QAbstractSpinBox) -> None:
+    """Room before a number, as other fields have it; style sheets cannot ask for it."""
+    field.lineEdit().setTextMargins(GRID, 0, 0, 0)
 
 
 def muted(label: QLabel) -> QLabel:

@@ -77,6 +77,7 @@ class ThisPcWindow(QWidget):
         self._column.addStretch(1)
 
         self._scroll = QScrollArea(widgetResizable=True)
+        self._scroll.setAccessibleName(self.tr("This PC"))
         self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setWidget(content)

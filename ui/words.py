@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QCoreApplication, QLocale
 
 from fleetapp.types import AssignmentView, Phase
+from ui import agent_words
+from ui.counts import counts
 from ui.view import UNDER_WAY, AgentView
 
 translate = QCoreApplication.translate
@@ -59,7 +61,7 @@ def reason(view: AgentView) -> str:
     if view.problem is not None:
         return str(view.problem)
     if view.status is not None:
-        return view.status.reason
+        return agent_words.said(view.status.reason)
     return translate("Words", "The agent on this PC is starting.")
 
 
@@ -117,7 +119,7 @@ def progress_line(assignment: AssignmentView, seconds_left: float | None) -> str
         if seconds_left is not None:
             parts.append(time_left(seconds_left))
     if assignment.message:
-        parts.append(assignment.message)
+        parts.append(agent_words.said(assignment.message))
     return " · ".join(parts)
 
 
@@ -126,11 +128,11 @@ def time_left(seconds: float) -> str:
     if seconds < 10:
         return translate("Words", "a few seconds left")
     if seconds < 90:
-        return translate("Words", "about {n} s left").format(n=10 * round(seconds / 10))
+        return counts.seconds_left(10 * round(seconds / 10))
     minutes = round(seconds / 60)
     if minutes < 90:
-        return translate("Words", "about {n} min left").format(n=minutes)
-    return translate("Words", "about {n} h left").format(n=round(minutes / 60))
+        return counts.minutes_left(minutes)
+    return counts.hours_left(round(minutes / 60))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from fleetapp.errors import DiskFull, FleetError, NoHub, NotAMember
+from fleetapp.errors import AgentNotRunning, DiskFull, FleetError, NoHub, NotAMember
 from tests.support.fake_local_api import CODE, FakeLocalApi, joined_status, lonely_status
 from tests.support.fake_models import MB, job_error
 from tests.support.fake_pc import BAD, chain, hardware
@@ -21,7 +21,7 @@ from ui.firstrun import words
 from ui.firstrun.choices import PAGES, Choices, keep, load
 from ui.firstrun.model import FirstRun
 from ui.firstrun.window import FirstRunWindow
-from ui.firstrun.work import Work
+from ui.firstrun.work import PATIENCE, Work
 from ui.session import AgentSession
 
 MakeApp = Callable[[], Desktop]
@@ -257,6 +257,37 @@ def test_stopping_a_download_stops_it_at_the_agent(
     qtbot.waitUntil(lambda: agent.bodies("/local/v1/models/cancel") == [{"job": job}])
     work.begin()
     qtbot.waitUntil(lambda: len(agent.bodies("/local/v1/models/get")) == 2)
+
+
+def test_an_agent_that_restarts_is_waited_for_and_one_that_is_gone_is_not(
+    qtbot: QtBot, session: AgentSession, agent: FakeLocalApi
+) -> None:
+    now = [100.0]
+    work = Work(session, Choices(), clock=lambda: now[0])
+    work.begin()
+    qtbot.waitUntil(lambda: bool(work.steps["model"].detail))
+    agent.refusals["/local/v1/models"] = AgentNotRunning("Gone.")
+    seen = len(agent.requests)
+    qtbot.waitUntil(lambda: len(agent.requests) > seen + 2)
+    assert work.failed is None
+    now[0] += PATIENCE
+    qtbot.waitUntil(lambda: work.failed is not None)
+    agent.refusals.clear()
+    work.begin()
+    qtbot.waitUntil(lambda: work.failed is None)
+    work.cancel()
+
+
+def test_a_pc_that_joined_in_another_way_is_not_asked_any_more(
+    apps: MakeApp, agent: FakeLocalApi
+) -> None:
+    first = apps()
+    assert first.first_run is not None
+    first.first_run.model.go_on()
+    first.first_run.model._kept.sync()
+    first.first_run = None  # as if the PC were switched off
+    agent.set_status(joined_status())
+    assert apps().first_run is None
 
 
 def test_a_shard_that_fails_is_said(qtbot: QtBot, model: FirstRun, agent: FakeLocalApi) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -56,7 +57,8 @@ def click(qtbot: QtBot, button: QPushButton) -> None:
 class Walk:
     """Keeps pictures of the way, numbered; docs/first-run.md shows those of one such walk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, qtbot: QtBot, folder: Path) -> None:
+        self._qtbot = qtbot
         self._folder = folder
         self._names: list[str] = []
 
@@ -64,22 +66,24 @@ class Walk:
         """The window as it is now; the first time only."""
         if name not in self._names:
             self._names.append(name)
+            self._qtbot.wait(100)  # the layout follows the texts
             file = self._folder / f"first-run-{len(self._names)}-{name}.png"
             assert window.grab().save(str(file))
 
 
 @pytest.fixture
-def walk(tmp_path: Path) -> Walk:
-    """In the folder that FLEETAPP_WALK names, or with the test's other files."""
-    folder = Path(os.environ.get("FLEETAPP_WALK") or tmp_path)
+def walk(qtbot: QtBot, tmp_path: Path) -> Walk:
+    """In the folder that FIRST_RUN_PICTURES names, or with the test's other files."""
+    folder = Path(os.environ.get("FIRST_RUN_PICTURES") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
-    return Walk(folder)
+    return Walk(qtbot, folder)
 
 
 def test_trying_it_alone_ends_with_a_streamed_answer(
-    qtbot: QtBot, fresh: Desktop, walk: Walk
+    qtbot: QtBot, fresh: Desktop, walk: Walk, tmp_path: Path
 ) -> None:
-    gguf = sample_gguf()
+    gguf = tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    shutil.copyfile(sample_gguf(), gguf)
     qtbot.waitUntil(lambda: fresh.first_run is not None, timeout=SLOW)
     window = fresh.first_run
     assert window is not None
@@ -114,7 +118,8 @@ def test_trying_it_alone_ends_with_a_streamed_answer(
             assert work.failed is None, work.failed
             if (step := work.running) is not None and step.detail:
                 phases.add((step.name, step.detail.split(" · ")[0]))
-                walk.picture(window, "setting-up")
+                if step.total:
+                    walk.picture(window, "setting-up")
         return fresh.chats is not None
 
     click(qtbot, window.go)

@@ -1,6 +1,7 @@
 """One answer as it comes: a pure reducer over the events of its stream.
 
-Nothing here knows Qt, time or disk; the clock is given, so every order of events can be tested.
+Nothing here knows windows, time or disk; the clock is given, so every order of events can be
+tested. Of Qt only the translation is used.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
+from PySide6.QtCore import QCoreApplication
 
 from fleetapp.errors import FleetError, Malformed
+from ui import agent_words
 from ui.chat.values import Failure, Message, Pause, Status
+
+translate = QCoreApplication.translate
 
 PAUSE = 1.5
 """Seconds without text after which a stream counts as paused; a slow PC is faster than that."""
@@ -109,10 +114,13 @@ def event(answer: Answer, data: bytes, now: float) -> Answer:
     try:
         chunk = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"The fleet's answer makes no sense: {error}.") from error
+        odd = translate("Chat", "The fleet's answer makes no sense: {why}.")
+        raise Malformed(odd.format(why=error)) from error
     if chunk.error is not None:
         failed = Failure(
-            chunk.error.code or "internal", chunk.error.message, chunk.error.remedy or ""
+            chunk.error.code or "internal",
+            agent_words.said(chunk.error.message),
+            agent_words.said(chunk.error.remedy or ""),
         )
         return fail(answer, failed)
     if chunk.fleet is not None:
@@ -139,8 +147,8 @@ def end(answer: Answer) -> Answer:
     if answer.message.status == "writing" or not answer.complete:
         broken = Failure(
             "peer_closed",
-            "The connection to the agent ended before the answer was complete.",
-            "Try again.",
+            translate("Chat", "The connection to the agent ended before the answer was complete."),
+            translate("Chat", "Try again."),
         )
         return fail(answer, broken)
     return replace(answer, phase="done", place=None)

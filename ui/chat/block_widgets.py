@@ -13,6 +13,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
+    QFontMetricsF,
     QGuiApplication,
     QPalette,
     QTextCharFormat,
@@ -293,9 +294,9 @@ class _CodeEdit(QPlainTextEdit):
         return height
 
     def _widest(self) -> float:
-        # the layout is lazy; a fixed font needs no laying out to know
+        # the layout is lazy; a fixed font needs no laying out to know, but fractions of a pixel
         longest = max((len(line) for line in self.toPlainText().split("\n")), default=0)
-        return longest * self.fontMetrics().horizontalAdvance("m") + 2 * theme.GRID
+        return longest * QFontMetricsF(self.font()).horizontalAdvance("m") + 2 * theme.GRID
 
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
         return QSize(100, self.height_for(self.width()))

@@ -121,6 +121,14 @@ class ConversationDelegate(QStyledItemDelegate):
             painter.drawText(place, flags, shown)
         painter.restore()
 
+    def createEditor(  # noqa: N802 - Qt's name
+        self, parent: QWidget, option: QStyleOptionViewItem, index: Index
+    ) -> QWidget:
+        """A field with a name."""
+        editor: QWidget = super().createEditor(parent, option, index)
+        editor.setAccessibleName(self.tr("Title of the chat"))
+        return editor
+
     def updateEditorGeometry(  # noqa: N802 - Qt's name
         self, editor: QWidget, option: QStyleOptionViewItem, _index: Index
     ) -> None:

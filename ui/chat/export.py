@@ -1,4 +1,7 @@
-"""A conversation as a document for people (Markdown) or for programs (JSON). Pure."""
+"""A conversation as a document for people (Markdown) or for programs (JSON).
+
+Pure but for translation.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 import msgspec
+from PySide6.QtCore import QCoreApplication
 
+from ui.chat import words
 from ui.chat.values import Conversation, Message
+
+translate = QCoreApplication.translate
 
 FORMAT = 1
 """Of the JSON; a reader may refuse what it does not know."""
@@ -20,14 +27,18 @@ def to_markdown(conversation: Conversation, messages: Sequence[Message]) -> str:
     """Questions and answers under headings; an answer's own Markdown stays as it is."""
     parts = [f"# {conversation.title}"]
     if conversation.options.system:
-        parts.append("## System\n\n" + conversation.options.system)
+        system = translate("Chat", "System")
+        parts.append(f"## {system}\n\n{conversation.options.system}")
     for message in messages:
-        who = "You" if message.role == "user" else (message.model or "Assistant")
+        who = words.author(message)
         parts.append(f"## {who} · {_when(message.created)}\n\n{message.text}".rstrip())
         if message.failure is not None:
             parts.append(f"> {message.failure.message} {message.failure.remedy}".rstrip())
         if message.served.devices:
-            parts.append(f"*Served by {', '.join(message.served.devices)}*")
+            served = translate("Chat", "Served by {pcs}").format(
+                pcs=", ".join(message.served.devices)
+            )
+            parts.append(f"*{served}*")
     return "\n\n".join(parts) + "\n"
 
 

@@ -54,6 +54,7 @@ class LinkDialog(QDialog):
             )
             shown = visible(address)
         self.field = QPlainTextEdit(shown[:20_000])
+        self.field.setObjectName("address")
         self.field.setReadOnly(True)
         self.field.setTabChangesFocus(True)
         self.field.setFont(theme.fixed_font())

@@ -24,6 +24,7 @@ from ui.chat.block_widgets import CONFIRM_MS, CodeBlock, ProseBlock
 from ui.chat.blocks import Block, BlockSplitter
 from ui.chat.values import Message
 from ui.widgets.card import text_label
+from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.notice import Notice
 
 GAP = theme.GRID
@@ -236,13 +237,12 @@ class MessageView(QFrame):
 
     def _make_header(self) -> QWidget:
         header = QWidget(self)
-        self._who = QLabel()
-        self._who.setTextFormat(Qt.TextFormat.PlainText)
+        self._who = ElidedLabel()
         font = self._who.font()
         font.setBold(True)
         self._who.setFont(font)
-        self._when = theme.muted(QLabel())
-        self._when.setTextFormat(Qt.TextFormat.PlainText)
+        self._when = ElidedLabel()
+        theme.muted(self._when)
         self.copy = _small_button(self.tr("Copy"), self.tr("Copy this message"))
         self.copy.clicked.connect(self.copy_text)
         self.edit = _small_button(self.tr("Edit"), self.tr("Edit this question and send it again"))

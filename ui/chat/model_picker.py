@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QLocale, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from ui.chat.model import ChatModel, ModelChoice
@@ -52,5 +52,5 @@ class ModelPicker(QComboBox):
     def _tip(self, choice: ModelChoice) -> str:
         return self.tr("Served by {pcs}; up to {n} tokens of question and answer together.").format(
             pcs=", ".join(one_line(name) for name in choice.fleet.devices) or "?",
-            n=choice.fleet.context_length,
+            n=QLocale().toString(choice.fleet.context_length),
         )

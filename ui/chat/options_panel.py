@@ -52,6 +52,9 @@ class OptionsPanel(QFrame):
         form.addRow(self.tr("S&ystem prompt"), self.system)
         form.addRow(self.tr("Te&mperature"), self.temperature)
         form.addRow(self.tr("&Longest answer"), self.length)
+        for field in (self.temperature, self.length):
+            theme.padded(field)
+            form.labelForField(field).setMinimumHeight(field.sizeHint().height())
         self._later = QTimer(self, singleShot=True, interval=SAVE_MS)
         self._later.timeout.connect(self.flush)
         self.system.textChanged.connect(self._changed)

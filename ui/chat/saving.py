@@ -47,7 +47,14 @@ class Saving(QObject):
         try:
             path.write_bytes(data)
         except OSError as error:
-            self.failed.emit(ReadOnly(f"{path} could not be written: {error.strerror}."))
+            self.failed.emit(
+                ReadOnly(
+                    self.tr("{file} could not be written: {why}.").format(
+                        file=path, why=error.strerror
+                    ),
+                    remedy=self.tr("Choose another folder."),
+                )
+            )
 
     def copy_history(self, path: Path) -> None:
         """Write the whole history as one file."""

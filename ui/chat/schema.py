@@ -6,7 +6,11 @@ import sqlite3
 import time
 from pathlib import Path
 
+from PySide6.QtCore import QCoreApplication
+
 from ui.chat.errors import HistoryUnusable
+
+translate = QCoreApplication.translate
 
 MIGRATIONS = (
     # 1: conversations, messages, and what was being typed
@@ -81,8 +85,10 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, Path | None]:
             return _open(path), aside
     except (sqlite3.Error, OSError) as error:
         raise HistoryUnusable(
-            f"The chat history {path} cannot be used: {error}.",
-            remedy="Chats work, but are not kept.",
+            translate("Chat", "The chat history {file} cannot be used: {why}.").format(
+                file=path, why=error
+            ),
+            remedy=translate("Chat", "Chats work, but are not kept."),
         ) from error
 
 
@@ -141,9 +147,12 @@ def _migrated(connection: sqlite3.Connection) -> sqlite3.Connection:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise HistoryUnusable(
-            f"The chat history was written by a newer fleetapp (version {version} of the file; "
-            f"this one knows {VERSION}).",
-            remedy="Update fleetapp. Until then chats work, but are not kept.",
+            translate(
+                "Chat",
+                "The chat history was written by a newer fleetapp (version {version} of the file; "
+                "this one knows {known}).",
+            ).format(version=version, known=VERSION),
+            remedy=translate("Chat", "Update fleetapp. Until then chats work, but are not kept."),
         )
     for number in range(version, VERSION):
         # one transaction, so that an interrupted migration leaves the version before

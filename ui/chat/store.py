@@ -13,10 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from PySide6.QtCore import QCoreApplication
 
 from ui.chat import schema
 from ui.chat.errors import HistoryUnusable
 from ui.chat.values import NEW, Conversation, Failure, Message, Options, Pause, Role, Served, Status
+
+translate = QCoreApplication.translate
 
 FILE = "chats.sqlite3"
 TITLE_LENGTH = 60
@@ -140,7 +143,8 @@ class ConversationStore:
             path.unlink(missing_ok=True)
             self._db.execute("VACUUM INTO ?", (str(path),))
         except (sqlite3.Error, OSError) as error:
-            raise HistoryUnusable(f"The history could not be copied to {path}: {error}.") from error
+            odd = translate("Chat", "The history could not be copied to {file}: {why}.")
+            raise HistoryUnusable(odd.format(file=path, why=error)) from error
 
     def search(self, words: str) -> list[Conversation]:
         """Conversations with all of these words in one message or in the title, newest first.
@@ -314,8 +318,12 @@ class ConversationStore:
             memory = schema.open_memory()
         self._db = memory
         self.problem = HistoryUnusable(
-            f"The chat history {self.path} can no longer be written: {error}.",
-            remedy="Chats work, but are not kept until fleetapp is started again.",
+            translate("Chat", "The chat history {file} can no longer be written: {why}.").format(
+                file=self.path, why=error
+            ),
+            remedy=translate(
+                "Chat", "Chats work, but are not kept until fleetapp is started again."
+            ),
         )
         self.lost_file(self.problem)
 

@@ -76,7 +76,7 @@ class ThreadView(QAbstractScrollArea):
         self._restyle_later.timeout.connect(self._restyle)
         self._tabs_later = QTimer(self, singleShot=True, interval=0)
         self._tabs_later.timeout.connect(self._order_tabs)
-        self.newest = QPushButton(self.tr("↓ &Newest"), self.viewport())
+        self.newest = QPushButton(self.tr("↓ Ne&west"), self.viewport())
         self.newest.setAccessibleName(self.tr("Go to the newest message"))
         self.newest.setAutoDefault(False)
         self.newest.clicked.connect(self.show_newest)

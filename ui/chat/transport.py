@@ -80,8 +80,8 @@ class AnswerStream(QObject):
         if is_success(reply):
             self._read()
         if reply.error() in _SILENT:
-            silent = f"The agent has said nothing for {SILENCE:.0f} seconds."
-            self._end(PeerTimeout(silent, remedy="Try again."))
+            silent = self.tr("The agent has said nothing for %n seconds.", "", round(SILENCE))
+            self._end(PeerTimeout(silent, remedy=self.tr("Try again.")))
         else:
             self._end(reply_error(reply))
 

@@ -262,8 +262,10 @@ class ChatWindow(QWidget):
         """Delete the history after a question."""
         self._confirm(
             self.tr("Delete all chats?"),
-            self.tr("All {n} chats on this PC are deleted for good.").format(
-                n=len(self.model.store.conversations())
+            self.tr(
+                "All %n chats on this PC are deleted for good.",
+                "",
+                len(self.model.store.conversations()),
             ),
             self.tr("&Delete all"),
             self.model.delete_all,

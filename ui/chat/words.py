@@ -7,6 +7,7 @@ from PySide6.QtCore import QCoreApplication, QDateTime, QLocale
 from ui.chat.answer import Answer
 from ui.chat.safe_text import one_line
 from ui.chat.values import Message, Pause, Served, Status
+from ui.counts import counts
 
 translate = QCoreApplication.translate
 
@@ -28,9 +29,7 @@ def served_line(served: Served) -> str:
             )
         )
     if served.completion_tokens is not None:
-        parts.append(
-            translate("Chat", "{n} tokens").format(n=number.toString(served.completion_tokens))
-        )
+        parts.append(counts.tokens(served.completion_tokens))
     if served.devices:
         parts.append(
             translate("Chat", "served by {pcs}").format(
@@ -100,6 +99,4 @@ def removal_warning(after: int) -> str:
         return translate("Chat", "Editing: sending replaces this question.")
     if after == 1:
         return translate("Chat", "Editing: sending replaces this question and removes its answer.")
-    return translate(
-        "Chat", "Editing: sending replaces this question and removes the {n} messages after it."
-    ).format(n=after)
+    return counts.removed(after)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QSettings, Signal
 
 from fleetapp.errors import FleetError
 from fleetapp.types import SettingsView
-from ui.firstrun.choices import STATE
+from ui.firstrun.choices import STATE, load
 from ui.session import AgentSession
 
 
@@ -21,7 +21,8 @@ class Begin(QObject):
         state = str(settings.value(STATE, ""))
         if state == "done":
             return
-        if session.view.joined and state != "open":
+        half_done = state == "open" and load(settings).page == "work"
+        if session.view.joined and not half_done:
             settings.setValue(STATE, "done")
             return
         session.settings().then(self._look, self._cannot)

@@ -114,6 +114,7 @@ class LimitsPage(PageWidget):
             )
             return choice
         number = QSpinBox()
+        theme.padded(number)
         number.setRange(setting.minimum, min(setting.maximum, 2**31 - 1))
         number.setSuffix(f" {setting.unit}" if setting.unit else "")
         number.setSpecialValueText(setting.nothing if setting.minimum == 0 else "")

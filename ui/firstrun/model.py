@@ -56,11 +56,10 @@ class FirstRun(QObject):
         self.checks_problem: FleetError | None = None
         self.work: Work | None = None
         self._kept = settings
+        self._left = False
         settings.setValue(STATE, "open")
         session.changed.connect(self._view_changed)
         self.look()
-        if self.choices.page == "work":
-            self._begin_work()
 
     # ------------------------------------------------------------------ where we are
 
@@ -77,7 +76,9 @@ class FirstRun(QObject):
     def may_go_on(self) -> bool:
         """Whether enough has been said on this page."""
         if self.page != "way":
-            return self.session.view.link == "connected"
+            # without the settings nobody knows what would have to be changed
+            known = bool(self.limits) or self.page != "limits"
+            return known and self.session.view.link == "connected"
         match self.choices.way:
             case "join":
                 return bool(self.choices.code.strip())
@@ -175,6 +176,9 @@ class FirstRun(QObject):
 
     def leave(self) -> None:
         """Somebody closes the window; it comes back by itself only if it is half done."""
+        if self._left:
+            return
+        self._left = True
         begun = self.begun
         self.session.changed.disconnect(self._view_changed)  # what is left does nothing more
         self._drop_work()
@@ -198,8 +202,8 @@ class FirstRun(QObject):
         if self.choices.way == "join" and not self.choices.code:
             self._change(page="way")
             return
-        if self.session.view.link != "connected":
-            return  # begun when the agent answers
+        if self.session.view.link != "connected" or not self.limits:
+            return  # begun when the agent has answered
         choices = msgspec.structs.replace(self.choices, values=self.wishes)
         self.work = Work(self.session, choices, self)
         self.work.changed.connect(self._work_changed)
@@ -228,8 +232,6 @@ class FirstRun(QObject):
     def _view_changed(self, view: AgentView) -> None:
         if view.link == "connected" and not self.limits:
             self.look()
-        if view.link == "connected" and self.page == "work" and self.work is None:
-            self._begin_work()
         self.changed.emit()
 
     def _settings_seen(self, found: SettingsView) -> None:
@@ -238,6 +240,8 @@ class FirstRun(QObject):
         address = by_name.get("hub_address")
         if address is not None and address.value and not self.choices.address:
             self.choices = msgspec.structs.replace(self.choices, address=str(address.value))
+        if self.page == "work" and self.work is None:
+            self._begin_work()
         self.changed.emit()
 
     def _models_seen(self, found: ModelsView) -> None:

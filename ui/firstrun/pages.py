@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
@@ -19,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from fleetapp.types import Finding, HardwareView
-from ui import theme
+from ui import agent_words, theme
 from ui.firstrun import words as said
 from ui.firstrun.choices import Way
 from ui.firstrun.marks import Mark, MarkState
@@ -27,6 +29,10 @@ from ui.firstrun.model import FirstRun
 from ui.widgets.card import Card, text_label
 from ui.words import size
 
+translate = QCoreApplication.translate
+
+SHORT = 48
+"""Characters of a file's name; the rest of a longer one is left out."""
 ENOUGH = 200
 """Characters of a code or an address; no real one is as long."""
 
@@ -122,12 +128,16 @@ class WayPage(PageWidget):
             if field.text() != text:
                 field.setText(text)
         self._model_line.setText(self._model_text())
+        self._model_line.setToolTip(choices.file)
         self.catalogue.setVisible(bool(choices.file))
 
     def _model_text(self) -> str:
         choices, found = self.model.choices, self.model.models
         if choices.file:
-            return self.tr("Model file: {path}").format(path=choices.file)
+            # the whole path may be wider than the window, and cannot be broken
+            name = PurePath(choices.file).name
+            short = name if len(name) <= SHORT else f"{name[: SHORT - 9]}…{name[-8:]}"
+            return self.tr("Model file: {path}").format(path=short)
         default = next((m for m in found.catalog if m.default), None) if found else None
         if default is None:
             return self.tr("The model is chosen in a moment.")
@@ -221,9 +231,11 @@ def _field(column: QVBoxLayout, caption: str, field: QLineEdit) -> None:
 
 def ask_for_model(parent: QWidget, chosen: Callable[[str], object]) -> QFileDialog:
     """A file dialog that does not block; ``chosen`` is called with a path."""
-    dialog = QFileDialog(parent, parent.tr("Choose a model file"))
+    dialog = QFileDialog(parent, translate("FirstRun", "Choose a model file"))
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-    dialog.setNameFilters([parent.tr("Models (*.gguf)"), parent.tr("All files (*)")])
+    dialog.setNameFilters(
+        [translate("FirstRun", "Models (*.gguf)"), translate("FirstRun", "All files (*)")]
+    )
     dialog.fileSelected.connect(chosen)
     dialog.open()
     return dialog
@@ -293,12 +305,20 @@ class PcPage(PageWidget):
             "" if found.billion_parameters > 0 else self.tr("Close programs that you do not need."),
         ))  # fmt: skip
         if found.problem:
-            self._devices.addWidget(Mark("fail", self.tr("Devices"), found.problem, found.remedy))
+            self._devices.addWidget(
+                Mark(
+                    "fail",
+                    self.tr("Devices"),
+                    agent_words.said(found.problem),
+                    agent_words.said(found.remedy),
+                )
+            )
 
 
 def mark_of(finding: Finding) -> Mark:
-    remedy = finding.remedy if finding.state != "ok" else ""
-    return Mark(finding.state, finding.name, finding.detail, remedy)
+    remedy = agent_words.said(finding.remedy) if finding.state != "ok" else ""
+    name = said.check_name(finding)
+    return Mark(finding.state, name, agent_words.said(finding.detail), remedy)
 
 
 def clear(layout: QVBoxLayout) -> None:

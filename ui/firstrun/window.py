@@ -71,7 +71,7 @@ class FirstRunWindow(QWidget):
         self.go = QPushButton()
         self.go.setDefault(True)
         self.go.clicked.connect(self._go)
-        self.later = QPushButton(self.tr("Not &now"))
+        self.later = QPushButton(self.tr("Not no&w"))
         self.later.clicked.connect(self.close)
         self._lay_out()
         self.setMinimumSize(WIDTH - 16 * theme.GRID, HEIGHT - 32 * theme.GRID)
@@ -126,16 +126,16 @@ class FirstRunWindow(QWidget):
         self.go.setVisible(model.page != "work" or over)
         self.go.setEnabled(over or (model.may_go_on and model.hindrance is None))
         texts = {
-            "welcome": self.tr("&Next"),
-            "way": self.tr("&Next"),
-            "pc": self.tr("&Next"),
+            "welcome": self.tr("Ne&xt"),
+            "way": self.tr("Ne&xt"),
+            "pc": self.tr("Ne&xt"),
             "limits": self.tr("&Agree and set up") if model.alone else self.tr("&Set up"),
             "work": self.tr("&Finish"),
         }
         self.go.setText(texts[model.page])
         self.later.setVisible(not over)
         self.later.setText(
-            self.tr("&Close") if work is not None and work.running else self.tr("Not &now")
+            self.tr("&Close") if work is not None and work.running else self.tr("Not no&w")
         )
 
     def _show_notice(self) -> None:
@@ -201,10 +201,11 @@ class FirstRunWindow(QWidget):
         column.addLayout(foot)
 
 
-def _scrolling(page: QWidget) -> QScrollArea:
+def _scrolling(page: PageWidget) -> QScrollArea:
     area = QScrollArea(widgetResizable=True)
     area.setFrameShape(QFrame.Shape.NoFrame)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setAccessibleName(page.title)
     area.setWidget(page)
     page.layout().setContentsMargins(0, 0, theme.GRID, 0)  # type: ignore[union-attr]
     return area

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QLocale
 
-from fleetapp.types import DeviceView, HardwareView, ModelJob, SettingView
+from fleetapp.types import DeviceView, Finding, HardwareView, ModelJob, SettingView
 from ui import words
 
 translate = QCoreApplication.translate
@@ -78,3 +78,13 @@ def job_line(job: ModelJob) -> str:
     if job.seconds_left is not None:
         parts.append(words.time_left(job.seconds_left))
     return " · ".join(parts)
+
+
+def check_name(finding: Finding) -> str:
+    """What was looked at; the agent's own word for a check that is not known here."""
+    return {
+        "discovery": translate("FirstRun", "Finding other PCs"),
+        "inbound": translate("FirstRun", "Being found by others"),
+        "vpn": translate("FirstRun", "VPN"),
+        "clock": translate("FirstRun", "Clock"),
+    }.get(finding.key, finding.name)

@@ -9,7 +9,14 @@ from dataclasses import replace
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from fleetapp.errors import Cancelled, FleetError, FleetUnavailable, ManagedByPolicy, from_code
+from fleetapp.errors import (
+    Cancelled,
+    FleetError,
+    FleetUnavailable,
+    ManagedByPolicy,
+    ProtocolError,
+    from_code,
+)
 from fleetapp.types import (
     ChainView,
     ContributionReason,
@@ -27,8 +34,8 @@ from ui.session import AgentSession, CreatedFleet
 from ui.view import AgentView
 
 POLL_MS = 400
-PATIENCE = 5
-"""Questions after the state of work that may fail in a row: an agent may be restarting."""
+PATIENCE = 60.0
+"""Seconds for which nobody may answer while work goes on: an agent may be restarting."""
 STANDSTILL = 180.0
 """Seconds without any change after which starting a model counts as failed."""
 
@@ -59,7 +66,7 @@ class Work(QObject):
         self._clock = clock
         self._call: Call | None = None
         self._job = ""
-        self._failures = 0
+        self._silent_since: float | None = None
         self._waited = False
         self._wishes = list(choices.values.items())
         self._seen: object = None
@@ -279,13 +286,12 @@ class Work(QObject):
         def ended(then: Callable[..., object], value: object) -> None:
             if self._call is call:
                 self._call = None
-                self._failures = 0
                 then(value)
 
         call.then(lambda value: ended(done, value), lambda error: ended(failed, error))
 
     def _later(self, ask: Callable[[], Call], done: Callable[..., object], step: StepName) -> None:
-        """Ask again in a moment; a few failures in a row are forgiven."""
+        """Ask again in a moment; that nobody answers is forgiven for a while."""
 
         def go() -> None:
             call = self._call = ask()
@@ -293,19 +299,21 @@ class Work(QObject):
 
         def ended(call: Call, value: object) -> None:
             if self._call is call:
-                self._call, self._failures = None, 0
+                self._call, self._silent_since = None, None
                 done(value)
 
         def odd(call: Call, error: FleetError) -> None:
             if self._call is not call:
                 return
             self._call = None
-            self._failures += 1
-            if self._failures > PATIENCE:
-                self._failures = 0
-                self._fail(step, error)
-            else:
+            now = self._clock()
+            since = self._silent_since = self._silent_since or now
+            silent = isinstance(error, FleetUnavailable | ProtocolError)
+            if silent and now - since < PATIENCE:
                 self._later(ask, done, step)
+            else:
+                self._silent_since = None
+                self._fail(step, error)
 
         self._next = go
         self._poll.start()

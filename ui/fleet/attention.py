@@ -9,6 +9,7 @@ from typing import Literal
 from PySide6.QtCore import QCoreApplication
 
 from fleetapp.types import FleetView, NodeView
+from ui import agent_words
 from ui.chat.safe_text import one_line
 from ui.fleet import words
 from ui.fleet.rows import Office
@@ -57,7 +58,7 @@ def _waiting(view: FleetView) -> Iterator[Concern]:
 
 def _warnings(view: FleetView) -> Iterator[Concern]:
     for sentence in view.warnings:
-        yield Concern("error", one_line(sentence))
+        yield Concern("error", one_line(agent_words.said(sentence)))
 
 
 def _chains(view: FleetView) -> Iterator[Concern]:
@@ -66,7 +67,7 @@ def _chains(view: FleetView) -> Iterator[Concern]:
             yield Concern(
                 "error",
                 translate("Fleet", "{model} is not served: {why}").format(
-                    model=chain.model, why=one_line(chain.reason)
+                    model=chain.model, why=one_line(agent_words.said(chain.reason))
                 ),
             )
         for a in (*chain.assignments, *chain.standbys):
@@ -77,7 +78,7 @@ def _chains(view: FleetView) -> Iterator[Concern]:
                         name=one_line(a.node), layers=a.layers, model=a.model
                     ),
                     a.device_id,
-                    one_line(a.message),
+                    one_line(agent_words.said(a.message)),
                 )
 
 

@@ -50,7 +50,7 @@ class AuditPage(QWidget):
             (7, 20, 24, 20, 60),
             right=(0,),
         )  # fmt: skip
-        self.check = QPushButton(self.tr("&Check the log"))
+        self.check = QPushButton(self.tr("C&heck the log"))
         self.check.setToolTip(self.tr("Follow the chain of hashes from the first line on"))
         self.check.clicked.connect(self._check)
         self.noted = QLineEdit(placeholderText=self.tr("hash noted earlier (optional)"))

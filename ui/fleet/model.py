@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from fleetapp.errors import Cancelled, FleetError
 from fleetapp.types import FleetView, NodeView
+from ui import agent_words
 from ui.client import Call
 from ui.coalesce import Coalescer
 from ui.fleet import words
@@ -120,7 +121,7 @@ class FleetModel(QObject):
             why = translate("Fleet", "The agent on this PC does not answer.")
         elif not self.reachable:
             why = translate("Fleet", "The coordinator cannot be reached. {reason}").format(
-                reason=agent.status.reason
+                reason=agent_words.said(agent.status.reason)
             )
         else:
             why = str(self.problem)

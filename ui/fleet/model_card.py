@@ -62,6 +62,7 @@ class ModelCard(Card):
         ):
             self.precision.addItem(text, value)
         self.stages = QSpinBox(minimum=0, maximum=MOST_STAGES)
+        theme.padded(self.stages)
         self.stages.setSpecialValueText(self.tr("automatic"))
         self.start = QPushButton(self.tr("&Start"))
         self.stop = QPushButton(self.tr("S&top…"))

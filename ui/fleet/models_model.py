@@ -8,9 +8,11 @@ from PySide6.QtCore import QCoreApplication, QLocale, QObject, Signal
 
 from fleetapp.errors import FleetError, from_code
 from fleetapp.types import CatalogModel, ChainView, LibraryModel, Licence, ModelJob, ModelsView
+from ui import agent_words
 from ui import words as common
 from ui.client import AgentClient
 from ui.coalesce import Coalescer
+from ui.counts import counts
 from ui.fleet import words
 from ui.stream import EventStream
 
@@ -79,9 +81,7 @@ def serving(model: str, chains: tuple[ChainView, ...]) -> Serving:
         return Serving(translate("Fleet", "not served"))
     live = sum(c.state == "live" for c in of)
     if live:
-        text = translate("Fleet", "served by {n} PCs").format(
-            n=len({a.device_id for c in of for a in c.assignments})
-        )
+        text = counts.served_by(len({a.device_id for c in of for a in c.assignments}))
         return Serving(text, served=True)
     return Serving(words.chain_state(of[0]), served=True, broken=of[0].state == "broken")
 
@@ -149,4 +149,5 @@ def job_error(job: ModelJob) -> FleetError | None:
     """Why it failed."""
     if job.error is None:
         return None
-    return from_code(job.error.code, job.error.message, job.error.remedy)
+    error = job.error
+    return from_code(error.code, agent_words.said(error.message), agent_words.said(error.remedy))

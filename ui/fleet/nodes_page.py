@@ -26,7 +26,7 @@ from ui.fleet.commands import BY_NAME, COMMANDS, Command, CommandName, named, po
 from ui.fleet.model import FleetModel
 from ui.fleet.nodes_model import NodesModel
 from ui.fleet.rows import COLUMNS
-from ui.fleet.text_table import plain
+from ui.fleet.text_table import fit_column, plain
 from ui.widgets.card import text_label
 from ui.widgets.notice import Notice
 
@@ -70,9 +70,8 @@ class NodesPage(QWidget):
         self.table.setModel(self.rows)
         plain(self.table)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        unit = self.table.fontMetrics().averageCharWidth()
         for index, shown in enumerate(COLUMNS):
-            self.table.setColumnWidth(index, shown.width * unit + 2 * theme.GRID)
+            fit_column(self.table, index, shown.width)
         head = self.table.horizontalHeader()
         head.setSectionsMovable(True)
         head.setSortIndicator(0, Qt.SortOrder.AscendingOrder)
@@ -101,7 +100,7 @@ class NodesPage(QWidget):
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(self.menu)
         bar.addWidget(self.more)
-        self.export = QPushButton(self.tr("&CSV…"))
+        self.export = QPushButton(self.tr("CS&V…"))
         self.export.setAccessibleName(self.tr("Save the table as CSV"))
         self.export.setToolTip(self.tr("Save what the table shows for a spreadsheet"))
         self.export.setAutoDefault(False)

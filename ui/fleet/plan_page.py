@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from fleetapp.errors import FleetError
 from fleetapp.types import ChainView
-from ui import theme
+from ui import agent_words, theme
 from ui.chat.safe_text import one_line
 from ui.client import Call
 from ui.fleet import words
@@ -55,7 +55,7 @@ class ChainCard(Card):
         self.set_title(name)
         said = [words.chain_state(chain)]
         if chain.reason and chain.state != "live":
-            said.append(one_line(chain.reason))
+            said.append(one_line(agent_words.said(chain.reason)))
         load = chain.load
         if load is not None and load.step > 0:
             said.append(

@@ -23,6 +23,7 @@ from fleetapp.errors import FleetError
 from fleetapp.types import JoinCodeView
 from ui import theme
 from ui.chat.safe_text import one_line
+from ui.counts import counts
 from ui.fleet import asking, words
 from ui.fleet.model import FleetModel
 from ui.fleet.text_table import Entry, TextTable
@@ -254,8 +255,10 @@ class CodesPage(SecretsPage):
         self.hours.setSuffix(self.tr(" h"))
         self.uses = QSpinBox(minimum=1, maximum=MOST_USES, value=USES)
         self.approve = QCheckBox(self.tr("Approve each PC &by hand"))
+        theme.padded(self.hours)
+        theme.padded(self.uses)
         self.add_field(self.tr("&Valid for"), self.hours)
-        self.add_field(self.tr("&PCs"), self.uses)
+        self.add_field(self.tr("PC&s"), self.uses)
         self.fields.addWidget(self.approve)
         self.add_button(self.tr("&Make a code"))
 
@@ -295,9 +298,9 @@ class CodesPage(SecretsPage):
         self.secret.set_text(item.code)
         self.once.setText(
             self.tr(
-                "Enter it on up to {uses} PCs until {end}. It is shown this once; whoever has it "
+                "Enter it on up to {pcs} until {end}. It is shown this once; whoever has it "
                 "can join."
-            ).format(uses=item.uses_left, end=words.when(item.expires))
+            ).format(pcs=counts.pcs(item.uses_left), end=words.when(item.expires))
         )
 
     def warning(self) -> tuple[str, str]:
@@ -338,12 +341,14 @@ class KeysPage(SecretsPage):
         self.name.textChanged.connect(self._show_possible)
         self.name.returnPressed.connect(self.make)
         self.parallel = QSpinBox(minimum=0, maximum=MOST_LIMIT)
+        theme.padded(self.parallel)
         self.per_minute = QSpinBox(minimum=0, maximum=MOST_LIMIT)
+        theme.padded(self.per_minute)
         for box in (self.parallel, self.per_minute):
             box.setSpecialValueText(self.tr("any number"))
         self.add_field(self.tr("&Name"), self.name)
         self.add_field(self.tr("Requests &at a time"), self.parallel)
-        self.add_field(self.tr("a min&ute"), self.per_minute)
+        self.add_field(self.tr("a m&inute"), self.per_minute)
         self.add_button(self.tr("&Make a key"))
 
     def body(self) -> dict[str, Any] | None:

@@ -108,9 +108,8 @@ class TextTable(QTableView):
         self.setModel(self.entries)
         self.setAccessibleName(name)
         plain(self)
-        unit = self.fontMetrics().averageCharWidth()
         for column, width in enumerate(widths):
-            self.setColumnWidth(column, width * unit + 2 * theme.GRID)
+            fit_column(self, column, width)
         self.horizontalHeader().setStretchLastSection(True)
 
     def chosen(self) -> Entry | None:
@@ -125,6 +124,15 @@ class TextTable(QTableView):
                 self.selectRow(row)
                 return True
         return False
+
+
+def fit_column(table: QTableView, column: int, letters: int) -> None:
+    """Room for so many letters, and in any language for the column's title."""
+    wanted = letters * table.fontMetrics().averageCharWidth() + 2 * theme.GRID
+    title = str(table.model().headerData(column, Qt.Orientation.Horizontal))
+    # around it: its margins, and the arrow that shows how the table is sorted
+    room = table.horizontalHeader().fontMetrics().horizontalAdvance(title) + 5 * theme.GRID
+    table.setColumnWidth(column, max(wanted, room))
 
 
 def plain(table: QTableView) -> None:

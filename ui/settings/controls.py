@@ -98,6 +98,7 @@ class NumberControl(Control):
     def __init__(self, view: SettingView, parent: QWidget | None = None) -> None:
         super().__init__(view, parent)
         self.spin = _Spin()
+        theme.padded(self.spin)
         self.spin.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.spin.setRange(view.minimum, min(view.maximum, _INT_MAX))
         self.spin.setSingleStep(_step(view))

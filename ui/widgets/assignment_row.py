@@ -18,7 +18,7 @@ class AssignmentRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._pace = words.Pace()
+        self.pace = words.Pace()
         self.name = QLabel()
         self.name.setTextFormat(Qt.TextFormat.PlainText)
         self.progress = text_label(muted=True)
@@ -34,7 +34,7 @@ class AssignmentRow(QWidget):
         """Show the newest state of the same shard."""
         shard = words.shard_name(assignment)
         self.name.setText(f"{assignment.model} · {shard}")
-        left = self._pace.seconds_left(assignment, time.monotonic())
+        left = self.pace.seconds_left(assignment, time.monotonic())
         self.progress.setText(words.progress_line(assignment, left))
         theme.mark_error(self.progress, on=assignment.phase == "failed")
         self.bar.setVisible(assignment.phase in UNDER_WAY)

@@ -18,7 +18,7 @@ class LentDevices(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         names = {
-            "CPU": self.tr("Lend the &processor"),
+            "CPU": self.tr("Lend the pr&ocessor"),
             "GPU": self.tr("Lend the &graphics processor"),
             "NPU": self.tr("Lend the &neural processor"),
         }
