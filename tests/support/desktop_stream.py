@@ -6,8 +6,8 @@
 
 Each run is a new process on an X server of its own (Xvfb, trayer) whose agent streams an answer of
 4,000 tokens with code, tables and lists, and which then opens a chat of 2,000 messages. A timer of
-5 ms tells how long the event loop was held up: by the clock, in which other programs of this machine
-count as well, and in processor time of the Qt thread, in which they do not.
+5 ms tells how long the event loop was held up: by the clock, in which other programs of this
+machine count as well, and in processor time of the Qt thread, in which they do not.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     python -m tests.support.driven_app
 
 Each line on standard input is a Python expression about ``desktop``; the answer is one line of
-JSON, ``{"value": …}`` or ``{"error": "…"}``. It only tells where things are and what they say: mouse
-and keyboard are the test's own (see ``person.py``).
+JSON, ``{"value": …}`` or ``{"error": "…"}``. It only tells where things are and what they say:
+mouse and keyboard are the test's own (see ``person.py``).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from fleetapp.errors import ChainBroken
+from fleetapp.errors import AgentNotRunning, ChainBroken
 from tests.support.fake_chat_api import (
     FakeChatApi,
     closing,
@@ -35,6 +35,7 @@ from tests.support.fake_chat_api import (
     piece,
     saying,
 )
+from tests.support.fake_local_api import joined_status
 from ui.chat.block_widgets import CodeBlock, ProseBlock
 from ui.chat.chats import Chats
 from ui.chat.message_view import MessageView
@@ -45,6 +46,7 @@ from ui.client import AgentClient
 from ui.desktop import Desktop
 from ui.session import AgentSession
 from ui.theme import DARK, LIGHT, Theme
+from ui.view import AgentView
 
 CODE = "Look:\n\n```python\ndef f(x):\n    return x + 1  # one more\n```\n\nand `inline`."
 
@@ -480,6 +482,29 @@ def test_somebody_who_reads_further_up_stays_there_while_the_answer_grows(
     assert bar.value() < bar.maximum()
 
 
+def test_a_window_of_another_width_leaves_neither_gaps_nor_text_that_is_cut(
+    qtbot: QtBot, chats: Chats, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [saying("some words that wrap " * 12)]
+    ask(qtbot, window, "q")
+    heights = []
+    for width in (640, 960, 1300):
+        other = chats.new_window()
+        other.resize(width, 720)
+        other.thread_view.resize(width // 2, 300)  # as laid out before it is shown
+        other.show_conversation(window.current)
+        other.show()
+        QApplication.processEvents()
+        blocks = [b for b in other.thread_view.findChildren(ProseBlock) if b.isVisible()]
+        assert len(blocks) == 2
+        for block in blocks:
+            assert block.height() == int(block.document().size().height() + 0.99)
+            assert block.document().idealWidth() <= block.width()
+        heights.append(blocks[1].height())
+        other.close()
+    assert heights[0] > heights[1] >= heights[2]
+
+
 def test_two_windows_show_the_same_answer(qtbot: QtBot, chats: Chats, api: FakeChatApi) -> None:
     api.replies = [api.gated("one ", "two")]
     window = chats.window()
@@ -635,6 +660,34 @@ def test_the_tray_menu_opens_the_chat(
     assert desktop.chats.windows == []
     desktop.actions.chat.trigger()
     assert desktop.chats.window().isVisible()
+
+
+def test_why_nothing_can_be_asked_is_said_until_it_can(
+    qtbot: QtBot, chats: Chats, window: ChatWindow, api: FakeChatApi
+) -> None:
+    qtbot.keyClicks(window.composer.text, "not sent yet")
+    chats.show_agent(AgentView("connected", joined_status()))
+    assert not window.agent_line.isVisible()
+    chats.show_agent(AgentView("starting"))
+    assert window.agent_line.text() == "The agent on this PC is starting."
+    another = chats.new_window()
+    another.show()
+    assert another.agent_line.isVisible(), "a window that is opened meanwhile says it, too"
+    gone = AgentNotRunning("It could not be kept running.", remedy="Try again from the menu.")
+    chats.show_agent(AgentView("stopped", problem=gone))
+    assert window.agent_line.text() == str(gone)
+    unreachable = joined_status(state="connecting", reason="DESK-1 does not answer.")
+    chats.show_agent(AgentView("connected", unreachable))
+    assert window.agent_line.text() == "DESK-1 does not answer."
+    asked = len([path for _, path, _ in api.requests if path == "/v1/models"])
+    chats.show_agent(AgentView("connected", joined_status()))
+    assert not window.agent_line.isVisible()
+    assert not another.agent_line.isVisible()
+    # the fleet may serve something else by now
+    qtbot.waitUntil(
+        lambda: len([path for _, path, _ in api.requests if path == "/v1/models"]) > asked
+    )
+    assert window.composer.current_text() == "not sent yet"
 
 
 def test_quitting_while_an_answer_comes_asks_and_keeps_the_text(
