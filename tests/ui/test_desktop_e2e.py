@@ -72,7 +72,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[AgentProce
         for agent in (first, second, third):
             agent.post("contribute", on=True)
         first.post("models/start", model=MODEL, precision="exact", stages=3)
-        wait_for(lambda: len(serving(first)) == 3, "the model on three PCs")
+        first.until(lambda agent: len(serving(agent)) == 3, 2 * SLOW)
         yield agents
 
 
@@ -118,7 +118,7 @@ def alone(tmp_path: Path) -> Iterator[AgentProcess]:
         agent.create("Büro Süd")
         agent.post("contribute", on=True)
         agent.post("models/start", model=MODEL, precision="exact")
-        wait_for(lambda: serving(agent), "the model")
+        agent.until(lambda agent: bool(serving(agent)), 2 * SLOW)
         yield agent
         # the one that the app has started in its stead, should the test have ended early
         with contextlib.suppress(AgentNotRunning):
@@ -265,13 +265,15 @@ def test_an_admin_and_an_employee_at_their_pcs(
     screen.picture("fleet at the end")
 
     # who is left still answers
-    wait_for(lambda: serving(office[0]) <= set(device[:2]) != set(), "those who are left")
+    office[0].until(lambda agent: bool(serving(agent)), SLOW)
+    assert serving(office[0]) <= set(device[:2])
     admin.opens_chat()
     admin.asks(QUESTION)
     assert admin.answer() == undisturbed
     assert (admin.app.poll(), employee.app.poll()) == (None, None)
 
 
+@pytest.mark.slow
 def test_what_breaks_comes_back(screen: Screen, alone: AgentProcess) -> None:
     admin = Admin(screen, alone.home, **alone.variables)
     wait_for(screen.icon_position, "the icon in the panel")
