@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import version
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtWidgets import QDialog, QMessageBox, QWidget
 
+from ui import theme
 from ui.icons import app_icon
 from ui.view import AgentView
+
+FRAME = QSize(2 * theme.GRID, 5 * theme.GRID)
+"""Room for a window's frame, which is not known before it is shown."""
 
 
 class Boxes(QObject):
@@ -73,7 +77,19 @@ class Boxes(QObject):
 
 def bring_up(window: QWidget | QDialog) -> None:
     """Show a window in front of the others."""
+    if not window.isVisible():
+        fit_to_screen(window)
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
     window.show()
     window.raise_()
     window.activateWindow()
+
+
+def fit_to_screen(window: QWidget) -> None:
+    """Not larger than the screen: small ones, and those on which everything is drawn large.
+
+    Not every window manager sees to that, and none makes a window smaller than its minimum.
+    """
+    room = window.screen().availableSize() - FRAME
+    window.setMinimumSize(window.minimumSize().boundedTo(room))
+    window.resize(window.size().boundedTo(room))

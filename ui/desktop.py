@@ -59,6 +59,7 @@ class Desktop(QObject):
             self.tray.show_view,
             self.window.show_view,
             self.notifier.show_view,
+            self._tell_chats,
             self._look_whether_first,
         ):
             session.changed.connect(follower)
@@ -139,7 +140,12 @@ class Desktop(QObject):
             self.chats = Chats(self.session.client, self._home, self._settings, self)
             self.chats.last_closed.connect(self._chat_closed)
             self.chats.settings_asked.connect(self.show_settings)
+            self.chats.show_agent(self.session.view)
         bring_up(self.chats.window())
+
+    def _tell_chats(self, view: AgentView) -> None:
+        if self.chats is not None:
+            self.chats.show_agent(view)
 
     def show_fleet(self) -> None:
         """The fleet, for those who run it."""

@@ -64,7 +64,10 @@ def not_running() -> AgentNotRunning:
     """The error, worded for somebody in front of the desktop app."""
     return AgentNotRunning(
         translate("Errors", "The agent on this PC is not running."),
-        remedy=translate("Errors", "Start it from the menu."),
+        remedy=translate(
+            "Errors",
+            "fleetapp starts it again; if that fails, start it from the menu of the tray icon.",
+        ),
     )
 
 

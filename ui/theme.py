@@ -174,6 +174,7 @@ def _sheet(c: Colours) -> str:
     {field_style.fields(scheme, c)}
     QFrame#card {{ background: {c.card}; border: 1px solid {c.line}; border-radius: 8px; }}
     QLabel[muted="true"] {{ color: {c.muted}; }}
+    QMessageBox QLabel#qt_msgbox_informativelabel {{ min-width: {42 * GRID}px; }}
     QLabel[error="true"], QLabel[muted="true"][error="true"] {{ color: {c.error}; }}
     QLineEdit {{
         background: {c.field}; border: 1px solid {c.line}; border-radius: 4px; padding: 5px 8px;

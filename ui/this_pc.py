@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from fleetapp.errors import FleetError
 from fleetapp.types import AssignmentView, HardwareView, LocalStatus, Role
-from ui import theme, words
+from ui import agent_words, theme, words
 from ui.actions import Actions
 from ui.client import Call
 from ui.icons import app_icon, state_icon
@@ -162,7 +162,7 @@ class ThisPcWindow(QWidget):
         self.devices.show_lent(contribution)
         # what the heading says already is not said twice
         said = contribution.sentence if contribution.sentence != status.reason else ""
-        self._said.setText(said)
+        self._said.setText(agent_words.said(said))
         self._said.setVisible(bool(said))
         self.pause.setVisible(self._actions.pause.isVisible())
         self.pause.setEnabled(self._actions.pause.isEnabled())
@@ -179,7 +179,7 @@ class ThisPcWindow(QWidget):
             self.tr("Coordinator: {hub}").format(hub=status.hub) if status.hub else ""
         )
         self._coordinator.setVisible(bool(status.hub))
-        self._warnings.setText("\n".join(status.warnings))
+        self._warnings.setText("\n".join(map(agent_words.said, status.warnings)))
         self._warnings.setVisible(bool(status.warnings))
         self._show_contribution(status)
         self.api_field.set_text(status.api_url)

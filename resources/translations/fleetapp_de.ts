@@ -1125,8 +1125,8 @@
         <translation>&amp;Optionen</translation>
     </message>
     <message>
-        <source>System prompt, temperature, length (Ctrl+,)</source>
-        <translation>System-Prompt, Temperatur, Länge (Strg+,)</translation>
+        <source>System prompt, temperature, length (Ctrl+.)</source>
+        <translation>System-Prompt, Temperatur, Länge (Strg+.)</translation>
     </message>
     <message>
         <source>Options of this chat</source>
@@ -1286,7 +1286,7 @@
     </message>
     <message>
         <source>Ask the fleet. Enter sends, Shift+Enter breaks the line.</source>
-        <translation>Fragen Sie die Flotte. Eingabe sendet, Umschalt+Eingabe bricht die Zeile um.</translation>
+        <translation>Fragen Sie die Flotte. Umschalt+Eingabe: neue Zeile.</translation>
     </message>
     <message>
         <source>Very long lines of the pasted text were broken.</source>
@@ -1528,8 +1528,8 @@
         <translation>Der Agent auf diesem PC läuft nicht.</translation>
     </message>
     <message>
-        <source>Start it from the menu.</source>
-        <translation>Starten Sie ihn über das Menü.</translation>
+        <source>fleetapp starts it again; if that fails, start it from the menu of the tray icon.</source>
+        <translation>fleetapp startet ihn wieder; wenn das nicht gelingt, starten Sie ihn über das Menü des Symbols.</translation>
     </message>
     <message>
         <source>The agent sent an event that is larger than allowed.</source>

@@ -31,8 +31,7 @@ class AgentProcess:
 
     def __init__(self, home: Path, name: str = "pc", **env: str) -> None:
         self.home = home
-        self.env = {
-            **os.environ,
+        self.variables = {
             **NO_GUEST,  # whatever else this machine is doing
             "FLEETAPP_MDNS_INTERFACES": "127.0.0.1",
             "FLEETAPP_API_PORT": "0",
@@ -42,6 +41,8 @@ class AgentProcess:
             "FLEETAPP_NODE_NAME": name,
             **{f"FLEETAPP_{key.upper()}": value for key, value in env.items()},
         }
+        """What is special about it, for whoever else starts it."""
+        self.env = {**os.environ, **self.variables}
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
         self._token = ""

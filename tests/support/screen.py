@@ -32,11 +32,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
 class Screen:
     """An X server with a panel, and a person in front of it."""
 
-    def __init__(self, stack: ExitStack, folder: Path, *, panel: bool = True) -> None:
+    def __init__(
+        self, stack: ExitStack, folder: Path, *, panel: bool = True, size: str = "1024x768"
+    ) -> None:
         self._stack = stack
         self.folder = folder
         read, write = os.pipe()
-        server = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1024x768x24", "-noreset"]
+        server = ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{size}x24", "-noreset"]
         self.environment = {
             **os.environ,
             "DBUS_SESSION_BUS_ADDRESS": "disabled:",  # the panel is found through X alone
@@ -57,8 +59,9 @@ class Screen:
     def start(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
         """A process that ends with the test."""
         with (self.folder / "output.txt").open("ab") as output:
+            options = {"stdout": output, "stderr": output, **options}
             process = subprocess.Popen(  # type: ignore[call-overload]
-                command, env=self.environment, cwd=ROOT, stdout=output, stderr=output, **options
+                command, env=self.environment, cwd=ROOT, **options
             )
         self._stack.callback(end, process)
         return process

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QColor, QImage, QTextDocument
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from tests.support.fake_chat_api import FakeChatApi
+from tests.support.fake_chat_api import FakeChatApi, saying
 from ui.chat.block_widgets import CodeBlock, ProseBlock
 from ui.chat.message_view import MessageView
 from ui.chat.prose import SafeDocument
@@ -205,7 +206,9 @@ def test_other_links_are_refused(qtbot: QtBot, window: ChatWindow, address: str)
     alive(qtbot, window)
 
 
-@pytest.mark.parametrize("place", ["prose", "code", "question", "list", "entity"])
+@pytest.mark.parametrize(
+    "place", ["prose", "code", "question", "list", "entity", "inline", "table", "heading", "fence"]
+)
 def test_reordering_and_hidden_characters_can_be_seen(
     qtbot: QtBot, window: ChatWindow, place: str
 ) -> None:
@@ -215,16 +218,85 @@ def test_reordering_and_hidden_characters_can_be_seen(
         "question": trick,
         "list": f"- **{trick}**",
         "code": f"```python\nif {trick}:\n```",
+        "inline": f"Type `{trick}`.",
+        "table": f"| a | {trick} |\n|---|---|\n| b | c |",
+        "heading": f"# {trick}",
+        "fence": f"```{trick}\nx = 1\n```",
         "entity": "access&#x202e;&#8294; check&#x2069;&#8203;",
     }[place]
     view = show(qtbot, window, text, "user" if place == "question" else "assistant")
-    assert "access[U+202E][U+2066] check[U+2069][U+200B]" in readable(view)
+    labels = " ".join(label.text() for label in view.findChildren(QLabel) if label.isVisible())
+    assert trick not in readable(view) + labels
+    if place != "fence":  # of what stands there only the first word counts
+        assert "access[U+202E][U+2066] check[U+2069][U+200B]" in readable(view)
     alive(qtbot, window)
 
 
 def test_emoji_that_are_joined_stay_joined(qtbot: QtBot, window: ChatWindow) -> None:
     view = show(qtbot, window, FAMILY * 50 + "日本 می\u200cخواهم")  # noqa: RUF001 - Persian
     assert readable(view) == FAMILY * 50 + "日本 می\u200cخواهم"  # noqa: RUF001
+    chain = "\u200d".join(["👩"] * 50)
+    assert readable(show(qtbot, window, chain)) == chain
+    alive(qtbot, window)
+
+
+HOSTILE = {
+    "html": "<b>x</b> <img src='http://127.0.0.1:{port}/a'>\n\n<script>alert(1)</script>",
+    "link": "[press me](javascript:alert(1)) and [me](http://127.0.0.1:{port}/b)",
+    "picture": "![a cat](http://127.0.0.1:{port}/c.png) behind",
+    "open fence": "See:\n\n```python\nx = 1\n\n<b>y</b>\n``",
+    "tricks": "access\u202e\u2066 check\u2069\u200b",
+    "emoji": "\u200d".join(["👩"] * 50),
+    "table": "| a | <i>b</i> |\n|---|---|\n| ![x](http://127.0.0.1:{port}/d) | [y](data:z) |\n",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("size", [1, 7])
+def test_what_comes_in_pieces_does_no_more_than_what_comes_at_once(
+    qtbot: QtBot, window: ChatWindow, api: FakeChatApi, asked_for: list[str], kind: str, size: int
+) -> None:
+    assert api._server is not None
+    text = HOSTILE[kind].replace("{port}", str(api._server.server_address[1]))
+    at_once = readable(show(qtbot, window, text))
+    window.start_new()
+    # slowly enough that halves of everything are drawn
+    api.replies = [saying(text, size, 0.03), saying("Paris.")]
+    window.composer.set_text("go")
+    window.composer.submit()
+    qtbot.waitUntil(lambda: not window.model.busy, timeout=20_000)
+    window.grab()
+    answer = [v for v in window.thread_view.findChildren(MessageView) if v.isVisible()][-1]
+    assert answer.message.text == text
+    assert readable(answer) == at_once
+    assert window.thread_view.draws > 1
+    assert asked_for == []
+    alive(qtbot, window)
+    assert {path for _, path, _ in api.requests} == {"/v1/models", "/v1/chat/completions"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x" * 1_000_000, id="a line of a megabyte"),
+        pytest.param("```\n" + "x" * 1_000_000, id="code without an end or a line break"),
+    ],
+)
+def test_a_megabyte_that_comes_in_pieces(
+    qtbot: QtBot, window: ChatWindow, api: FakeChatApi, text: str
+) -> None:
+    api.replies = [saying(text, 8000, 0.005), saying("Paris.")]
+    window.composer.set_text("go")
+    window.composer.submit()
+    longest = 0.0
+    while window.model.busy:
+        begun = time.thread_time()
+        QApplication.processEvents()
+        longest = max(longest, time.thread_time() - begun)
+        time.sleep(0.001)
+    assert window.model.messages(window.current)[-1].text == text
+    print(f"longest turn {longest:.3f} s")
+    assert longest < 1.0, "the window answers"
     alive(qtbot, window)
 
 

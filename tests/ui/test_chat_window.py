@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from fleetapp.errors import ChainBroken
+from fleetapp.errors import AgentNotRunning, ChainBroken
 from tests.support.fake_chat_api import (
     FakeChatApi,
     closing,
@@ -35,6 +35,7 @@ from tests.support.fake_chat_api import (
     piece,
     saying,
 )
+from tests.support.fake_local_api import joined_status
 from ui.chat.block_widgets import CodeBlock, ProseBlock
 from ui.chat.chats import Chats
 from ui.chat.message_view import MessageView
@@ -45,6 +46,7 @@ from ui.client import AgentClient
 from ui.desktop import Desktop
 from ui.session import AgentSession
 from ui.theme import DARK, LIGHT, Theme
+from ui.view import AgentView
 
 CODE = "Look:\n\n```python\ndef f(x):\n    return x + 1  # one more\n```\n\nand `inline`."
 
@@ -480,6 +482,29 @@ def test_somebody_who_reads_further_up_stays_there_while_the_answer_grows(
     assert bar.value() < bar.maximum()
 
 
+def test_a_window_of_another_width_leaves_neither_gaps_nor_text_that_is_cut(
+    qtbot: QtBot, chats: Chats, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [saying("some words that wrap " * 12)]
+    ask(qtbot, window, "q")
+    heights = []
+    for width in (640, 960, 1300):
+        other = chats.new_window()
+        other.resize(width, 720)
+        other.thread_view.resize(width // 2, 300)  # as laid out before it is shown
+        other.show_conversation(window.current)
+        other.show()
+        QApplication.processEvents()
+        blocks = [b for b in other.thread_view.findChildren(ProseBlock) if b.isVisible()]
+        assert len(blocks) == 2
+        for block in blocks:
+            assert block.height() == int(block.document().size().height() + 0.99)
+            assert block.document().idealWidth() <= block.width()
+        heights.append(blocks[1].height())
+        other.close()
+    assert heights[0] > heights[1] >= heights[2]
+
+
 def test_two_windows_show_the_same_answer(qtbot: QtBot, chats: Chats, api: FakeChatApi) -> None:
     api.replies = [api.gated("one ", "two")]
     window = chats.window()
@@ -500,6 +525,72 @@ def test_two_windows_show_the_same_answer(qtbot: QtBot, chats: Chats, api: FakeC
     third.show()
     other.model.delete(other.current)
     assert (other.current, third.current) == (NEW, NEW)
+
+
+def test_two_windows_with_an_answer_each(qtbot: QtBot, chats: Chats, api: FakeChatApi) -> None:
+    api.replies = [
+        api.gated("left begins", ", left ends"),
+        api.gated("right begins", ", right ends"),
+    ]
+    window = chats.window()
+    other = chats.new_window()
+    other.show()
+    for each, begun in ((window, "left"), (other, "right")):
+        each.start_new()
+        each.composer.set_text(f"{begun}?")
+        each.composer.submit()
+        qtbot.waitUntil(lambda each=each, begun=begun: f"{begun} begins" in shown(each))  # type: ignore[misc]
+    assert window.current != other.current
+    api.gate.set()
+    idle(qtbot, window)
+    qtbot.waitUntil(lambda: "left begins, left ends" in shown(window))
+    qtbot.waitUntil(lambda: "right begins, right ends" in shown(other))
+    assert "right" not in shown(window)
+    assert "left" not in shown(other)
+
+
+def test_deleting_the_chat_that_is_being_answered_in_two_windows(
+    qtbot: QtBot, chats: Chats, api: FakeChatApi
+) -> None:
+    api.replies = [api.gated("gone ", "for ever"), saying("of the next")]
+    window = chats.window()
+    window.composer.set_text("delete me")
+    window.composer.submit()
+    qtbot.waitUntil(lambda: "gone" in shown(window))
+    other = chats.new_window()
+    other.show()
+    qtbot.waitUntil(lambda: "gone" in shown(other))
+    window.ask_to_delete()
+    assert window.question is not None
+    next(b for b in window.question.buttons() if b is not window.question.defaultButton()).click()
+    assert (window.current, other.current) == (NEW, NEW)
+    other.composer.set_text("next")
+    other.composer.submit()
+    api.gate.set()
+    qtbot.waitUntil(lambda: api.left + api.ended == 2, timeout=8000)
+    idle(qtbot, other)
+    assert "of the next" in shown(other)
+    for each in (window, other):
+        assert "gone" not in shown(each)
+        assert "for ever" not in shown(each)
+    assert [c.title for c in chats.model.store.conversations()] == ["next"]
+
+
+def test_regenerating_twice_quickly_shows_one_answer(
+    qtbot: QtBot, window: ChatWindow, api: FakeChatApi
+) -> None:
+    api.replies = [saying("old"), api.gated("second ", "x"), saying("third")]
+    ask(qtbot, window, "q")
+    for _ in range(2):
+        # the button is the old answer's; a quick second click still reaches it
+        views(window)[-1]._footer.again.clicked.emit()
+    api.gate.set()
+    idle(qtbot, window)
+    assert [m.role for m in window.model.messages(window.current)] == ["user", "assistant"]
+    assert window.model.messages(window.current)[-1].status == "complete"
+    assert len(views(window)) == 2
+    assert "old" not in shown(window)
+    assert ("second x" in shown(window)) != ("third" in shown(window))
 
 
 def test_a_damaged_history_is_said(
@@ -569,6 +660,34 @@ def test_the_tray_menu_opens_the_chat(
     assert desktop.chats.windows == []
     desktop.actions.chat.trigger()
     assert desktop.chats.window().isVisible()
+
+
+def test_why_nothing_can_be_asked_is_said_until_it_can(
+    qtbot: QtBot, chats: Chats, window: ChatWindow, api: FakeChatApi
+) -> None:
+    qtbot.keyClicks(window.composer.text, "not sent yet")
+    chats.show_agent(AgentView("connected", joined_status()))
+    assert not window.agent_line.isVisible()
+    chats.show_agent(AgentView("starting"))
+    assert window.agent_line.text() == "The agent on this PC is starting."
+    another = chats.new_window()
+    another.show()
+    assert another.agent_line.isVisible(), "a window that is opened meanwhile says it, too"
+    gone = AgentNotRunning("It could not be kept running.", remedy="Try again from the menu.")
+    chats.show_agent(AgentView("stopped", problem=gone))
+    assert window.agent_line.text() == str(gone)
+    unreachable = joined_status(state="connecting", reason="DESK-1 does not answer.")
+    chats.show_agent(AgentView("connected", unreachable))
+    assert window.agent_line.text() == "DESK-1 does not answer."
+    asked = len([path for _, path, _ in api.requests if path == "/v1/models"])
+    chats.show_agent(AgentView("connected", joined_status()))
+    assert not window.agent_line.isVisible()
+    assert not another.agent_line.isVisible()
+    # the fleet may serve something else by now
+    qtbot.waitUntil(
+        lambda: len([path for _, path, _ in api.requests if path == "/v1/models"]) > asked
+    )
+    assert window.composer.current_text() == "not sent yet"
 
 
 def test_quitting_while_an_answer_comes_asks_and_keeps_the_text(

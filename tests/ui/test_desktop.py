@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtWidgets import (
     QApplication,
@@ -30,10 +30,12 @@ from tests.support.fake_local_api import (
 )
 from tests.support.fake_pc import DEVICES, hardware
 from ui.app import _use_state_option
+from ui.boxes import bring_up
 from ui.desktop import Desktop
 from ui.endpoint import default_home
 from ui.fleet_dialogs import CreateDialog, InviteDialog, JoinDialog
 from ui.icons import state_icon
+from ui.language import Language
 from ui.theme import DARK, DARK_CODE, LIGHT, LIGHT_CODE, CodeColours, Colours, Theme
 from ui.view import IconName
 
@@ -456,3 +458,30 @@ def test_autostart_can_name_the_state_folder(home: Path, monkeypatch: pytest.Mon
     assert default_home() == Path("/elsewhere")
     _use_state_option(["fleetapp-tray", "--state", str(home)])
     assert default_home() == home
+
+
+def test_no_window_is_larger_than_the_screen(qtbot: QtBot) -> None:
+    large = QWidget()
+    qtbot.addWidget(large)
+    large.setMinimumSize(9000, 300)
+    large.resize(9000, 9000)
+    bring_up(large)
+    room = large.screen().availableSize()
+    assert large.width() < room.width()
+    assert large.height() < room.height()
+
+
+def test_what_the_agent_says_of_this_pc_is_said_in_german(
+    qtbot: QtBot, qapp: QApplication, desktop: Desktop, agent: FakeLocalApi
+) -> None:
+    language = Language(qapp)
+    language.use("de")
+    try:
+        works = "This PC works for the fleet when it is asked to."
+        view = ContributionView(on=True, reason="contributing", sentence=works)
+        agent.set_status(joined_status(contribute=True, reason="Other.", contribution=view))
+        german = "Dieser PC arbeitet für die Flotte, wenn er gebraucht wird."
+        qtbot.waitUntil(lambda: desktop.window._said.text() == german)
+    finally:
+        language.drop()
+        QLocale.setDefault(QLocale.c())

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMessageBox,
+    QScrollArea,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -639,3 +640,31 @@ def test_no_two_entries_of_the_menu_want_the_same_letter(window: FleetWindow) ->
     texts = [a.text() for a in window.nodes.menu.actions() if a.text() and a.isVisible()]
     letters = [t[t.index("&") + 1].lower() for t in texts]
     assert len(letters) == len(set(letters)), texts
+
+
+@pytest.mark.parametrize("width", [512, 768, 910, 1160])
+def test_what_a_small_screen_has_no_room_for_is_scrolled_and_nothing_is_cut(
+    qtbot: QtBot, window: FleetWindow, width: int
+) -> None:
+    window.resize(width, 400)
+    QApplication.processEvents()
+    assert window.width() == width
+    scroll = window.pages.currentWidget()
+    assert isinstance(scroll, QScrollArea)
+    content = scroll.widget()
+    for index in range(window.tabs.count()):
+        window.tabs.setCurrentIndex(index)
+        QApplication.processEvents()
+        needed = content.minimumSizeHint().width()
+        assert content.width() >= needed
+        reach = scroll.horizontalScrollBar().maximum() + scroll.viewport().width()
+        assert reach >= content.width(), "all of it can be scrolled to"
+    window.tabs.setCurrentWidget(window.nodes)
+    QApplication.processEvents()
+    assert scroll.horizontalScrollBar().maximum() == 0, "the table of PCs needs no scrolling"
+    for label in window.pulse.findChildren(QLabel):
+        if label.isVisible():
+            assert label.width() >= label.minimumSizeHint().width(), label.text()
+    shown = [chart.isVisible() for chart in window.pulse._charts]
+    assert shown == sorted(shown, reverse=True)
+    assert all(shown) == (width == 1160)

@@ -56,6 +56,7 @@ class ProseBlock(QTextBrowser):
         self._document: SafeDocument | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setOpenLinks(False)
+        self.setLineWrapMode(QTextEdit.LineWrapMode.FixedPixelWidth)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -89,6 +90,9 @@ class ProseBlock(QTextBrowser):
 
     def height_for(self, width: int) -> int:
         """Pixels."""
+        # by the widget: told only to the document it would be taken back for the present width
+        if width != self.lineWrapColumnOrWidth():
+            self.setLineWrapColumnOrWidth(width)
         self.document().setTextWidth(width)
         return int(self.document().size().height() + 0.99)
 

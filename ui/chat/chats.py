@@ -6,10 +6,15 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QSettings, Qt, Signal
 
+from ui import words
 from ui.chat.model import ChatModel
 from ui.chat.store import ConversationStore
 from ui.chat.window import ChatWindow
 from ui.client import AgentClient
+from ui.view import AgentView
+
+UNABLE = ("not_joined", "connecting")
+"""States of a PC that reaches no fleet."""
 
 
 class Chats(QObject):
@@ -26,6 +31,17 @@ class Chats(QObject):
         self.model = ChatModel(client, ConversationStore(home), self)
         self.windows: list[ChatWindow] = []
         self._settings = settings
+        self._said = ""
+
+    def show_agent(self, view: AgentView) -> None:
+        """Say in every window why nothing can be asked, and look for models when it can again."""
+        answers = view.status is not None and view.status.state not in UNABLE
+        said = "" if answers else words.reason(view)
+        if self._said and not said:
+            self.model.refresh_models()
+        self._said = said
+        for window in self.windows:
+            window.show_agent(said)
 
     def window(self) -> ChatWindow:
         """The newest window, made if there is none."""
@@ -39,6 +55,7 @@ class Chats(QObject):
         window.window_asked.connect(self._show_new)
         window.settings_asked.connect(self.settings_asked)
         self.windows.append(window)
+        window.show_agent(self._said)
         return window
 
     def _show_new(self) -> None:

@@ -43,6 +43,7 @@ from ui.chat.sidebar import Sidebar
 from ui.chat.thread import ThreadView
 from ui.chat.values import NEW, Message, Options
 from ui.icons import app_icon
+from ui.widgets.card import text_label
 from ui.widgets.notice import Notice
 
 DRAFT_MS = 400
@@ -149,6 +150,13 @@ class ChatWindow(QWidget):
         running = self.model.running(self.current)
         if conversation == self.current and running is not None:
             self.thread_view.show_growth(running.message, self._progress())
+
+    def show_agent(self, said: str) -> None:
+        """Why nothing can be asked now; empty if it can. What was typed stays."""
+        if said and said != self.agent_line.text():
+            self._announce(said)
+        self.agent_line.setText(said)
+        self.agent_line.setVisible(bool(said))
 
     # what a person does
 
@@ -314,13 +322,15 @@ class ChatWindow(QWidget):
         self.picker = ModelPicker()
         self.options_button = QToolButton()
         self.options_button.setText(self.tr("&Options"))
-        self.options_button.setToolTip(self.tr("System prompt, temperature, length (Ctrl+,)"))
+        self.options_button.setToolTip(self.tr("System prompt, temperature, length (Ctrl+.)"))
         self.options_button.setAccessibleName(self.tr("Options of this chat"))
         self.options_button.setCheckable(True)
         self.options_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.options = OptionsPanel()
         self.options.hide()
         self.notice = Notice()
+        self.agent_line = text_label(muted=True)
+        self.agent_line.hide()
         self.thread_view = ThreadView()
         self.empty = EmptyPage()
         self.stack = QStackedWidget()
@@ -341,6 +351,7 @@ class ChatWindow(QWidget):
         column.addWidget(self.notice)
         column.addWidget(self.find_bar)
         column.addWidget(self.stack, 1)
+        column.addWidget(self.agent_line)
         column.addWidget(self.composer)
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.addWidget(self.sidebar)

@@ -25,7 +25,7 @@ from fleetapp.types import (
     ModelJob,
     ModelsView,
 )
-from ui import words
+from ui import agent_words, words
 from ui.client import Call
 from ui.firstrun.choices import Choices
 from ui.firstrun.steps import STEPS, Step, StepName, StepState
@@ -359,7 +359,7 @@ class Work(QObject):
             self._done("join")
         else:
             self._waited = self._waited or view.status.joining == "approval"
-            self.steps["join"] = replace(step, detail=view.status.reason)
+            self.steps["join"] = replace(step, detail=agent_words.said(view.status.reason))
             self.changed.emit()
 
 
@@ -373,4 +373,6 @@ _FINE: frozenset[ContributionReason] = frozenset({"contributing", "draining"})
 def _held_back(status: LocalStatus) -> str:
     """Why this PC may not compute now, in its own words; empty if it may."""
     contribution = status.contribution
-    return "" if contribution.reason in _FINE or contribution.on else contribution.sentence
+    if contribution.reason in _FINE or contribution.on:
+        return ""
+    return agent_words.said(contribution.sentence)

@@ -46,7 +46,7 @@ class ConcernRow(QWidget):
         texts.setSpacing(0)
         texts.addWidget(self.text)
         texts.addWidget(self.detail)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.GRID)
         row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
@@ -63,6 +63,9 @@ class ConcernRow(QWidget):
         self.text.setText(concern.text)
         self.detail.setText(concern.detail)
         self.detail.setVisible(bool(concern.detail))
+        # beside the first line; a single one stands in the middle of the buttons' height
+        middle = Qt.AlignmentFlag.AlignTop if concern.detail else Qt.AlignmentFlag.AlignVCenter
+        self._row.setAlignment(self._mark, middle)
         self.approve.setVisible(asks)
         self.decline.setVisible(asks)
         self.show_node.setVisible(not asks and bool(concern.device_id))

@@ -11,6 +11,8 @@ from ui.fleet.pulse import History, Pulse
 from ui.fleet.sparkline import Chart
 from ui.widgets.card import Card, text_label
 
+GAP = 3 * theme.GRID
+
 
 class Figure(QWidget):
     """A number over what it counts."""
@@ -52,14 +54,23 @@ class PulseBar(Card):
         self.latency = Chart(self.tr("Next token"), words.milliseconds)
         self.acceptance = Chart(self.tr("Guesses right"), words.percent)
         self._figures = (self.nodes, self.contributing, self.chains, self.tokens, self.queue)
+        self._charts = (self.throughput, self.latency, self.acceptance)
         row = QHBoxLayout()
-        row.setSpacing(3 * theme.GRID)
+        row.setSpacing(GAP)
         for figure in self._figures:
-            figure.setMinimumWidth(8 * theme.GRID)
+            figure.number.setMinimumWidth(8 * theme.GRID)
             row.addWidget(figure)
-        for chart in (self.throughput, self.latency, self.acceptance):
+        for chart in self._charts:
             row.addWidget(chart, 1)
         self.rows.addLayout(row)
+
+    def set_room(self, width: int) -> None:
+        """Show as many charts as fit; the figures are always there."""
+        margins = self.rows.contentsMargins()
+        room = width - margins.left() - margins.right() + GAP
+        room -= sum(figure.minimumSizeHint().width() + GAP for figure in self._figures)
+        for number, chart in enumerate(self._charts, 1):
+            chart.setVisible(room >= number * (chart.minimumWidth() + GAP))
 
     def show_pulse(self, pulse: Pulse | None, *, stale: bool) -> None:
         """Show the figures; None while nothing is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QHideEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QStackedWidget,
+    QStyle,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -38,7 +39,8 @@ from ui.widgets.notice import Notice
 SIZE = (145 * theme.GRID, 100 * theme.GRID)
 ATTENTION_SHARE = 0.16
 """Of the window's height."""
-SMALLEST = (112 * theme.GRID, 62 * theme.GRID)
+SMALLEST = (64 * theme.GRID, 40 * theme.GRID)
+"""A full HD screen at 250% has 96 by 54."""
 
 
 class Pages(QTabWidget):
@@ -47,6 +49,12 @@ class Pages(QTabWidget):
     def hasHeightForWidth(self) -> bool:  # noqa: N802 - Qt's name
         """No: texts on the pages wrap, and a scroll area would give all of them what they like."""
         return False
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """Of the page that is shown; another may need more."""
+        page = self.currentWidget()
+        bar = self.tabBar().sizeHint().height()
+        return page.minimumSizeHint() + QSize(0, bar) if page is not None else QSize()
 
 
 class FleetWindow(QWidget):
@@ -87,6 +95,7 @@ class FleetWindow(QWidget):
             # no letters for Alt: they would be taken from the controls on the pages
             index = self.tabs.addTab(page, title)
             self.tabs.setTabToolTip(index, f"{title} (Ctrl+{index + 1})")
+        self.tabs.currentChanged.connect(lambda _: self.tabs.updateGeometry())
         self.tabs.setAccessibleName(self.tr("Parts of the fleet"))
         self._build()
         self.attention.approved.connect(lambda device: self._decide("approve", device))
@@ -111,7 +120,6 @@ class FleetWindow(QWidget):
         # what a small screen has no room for is scrolled, never squeezed
         scroll = QScrollArea(widgetResizable=True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         content.setObjectName("pane")
         scroll.setWidget(content)
@@ -171,6 +179,8 @@ class FleetWindow(QWidget):
         """The list of troubles gets its share and no more."""
         super().resizeEvent(event)
         self.attention.set_tallest(round(ATTENTION_SHARE * self.height()))
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        self.pulse.set_room(self.width() - 4 * theme.GRID - bar)
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
         """And not otherwise; a window that is minimised counts as not looked at."""
