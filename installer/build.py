@@ -1,0 +1,76 @@
+"""`make windows-installer`: from the lock files to signed installers."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+
+from installer import authenticode, inputs, launchers, msi, nsis, stage
+from installer.paths import PRODUCT, ROOT, Work
+from installer.run import BuildError, need, say
+
+TOOLS = ("makensis", "wixl", "x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-windres",
+         "osslsigncode", "openssl", "git")  # fmt: skip
+_MEGABYTE = 1_000_000
+
+
+def version() -> str:
+    """Of the program, as its source says."""
+    text = (ROOT / "fleetapp/__init__.py").read_text("utf-8")
+    found = re.search(r'__version__ = "([^"]+)"', text)
+    if found is None:
+        raise BuildError("fleetapp/__init__.py names no version")
+    return found[1]
+
+
+def build(work: Work, *, fast: bool, npu: bool, offline: bool, named: str = "") -> None:
+    """Everything.
+
+    Args:
+        work: where.
+        fast: pack quickly instead of small; for continuous integration.
+        npu: with the plug-in for neural processors.
+        offline: download nothing.
+        named: another version, to try upgrades with.
+    """
+    began = time.monotonic()
+    need(*TOOLS)
+    certificate = authenticode.chosen()
+    if certificate is None:
+        say("no certificate given: signing with one made for this build, which nobody trusts")
+        certificate = authenticode.test_certificate(work.objects)
+    found, number = inputs.fetch(offline=offline), named or version()
+    stage.build(found, work, number if not named else version(), npu=npu)
+    for launcher in launchers.LAUNCHERS:
+        authenticode.sign(work.stage / launcher.name, certificate, PRODUCT)
+    for name, make in (("per-user installer", nsis.build), ("per-machine package", msi.build)):
+        say(name)
+        make(work, number, fast=fast, certificate=certificate)
+    for file in (work.setup, work.msi):
+        authenticode.sign(file, certificate, PRODUCT)
+        if not authenticode.verify(file, certificate.chain):
+            raise BuildError(f"the signature of {file.name} does not verify")
+        print(f"{file}  {file.stat().st_size / _MEGABYTE:.1f} MB  sha256 {inputs.sha256(file)}")
+    say(f"done in {time.monotonic() - began:.0f} s")
+
+
+def main() -> int:
+    """Command line; 1 with one sentence if something is missing."""
+    parser = argparse.ArgumentParser(prog="windows-installer", description=__doc__)
+    parser.add_argument("--fast", action="store_true", help="pack quickly instead of small")
+    parser.add_argument("--npu", action="store_true", help="with the NPU plug-in (+26 MB)")
+    parser.add_argument("--offline", action="store_true", help="download nothing")
+    parser.add_argument("--version", default="", help="name another version (tests of upgrades)")
+    asked = parser.parse_args()
+    try:
+        build(Work(), fast=asked.fast, npu=asked.npu, offline=asked.offline, named=asked.version)
+    except BuildError as error:
+        say(f"windows-installer: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
