@@ -8,7 +8,6 @@ from pathlib import Path
 
 NEVER_PACKAGES = (
     "openvino_telemetry*",  # nothing of ours reports anywhere; OpenVINO runs without it
-    "pycparser*",  # cffi needs it to compile, not to run
     "msvc_runtime*",  # its libraries lie beside the interpreter
     "bin",
     "Scripts",
