@@ -21,6 +21,7 @@ from aiohttp import web
 
 from fleetapp import __version__
 from fleetapp.agent.agent import Agent
+from fleetapp.agent.deployed import DeployedJoin
 from fleetapp.agent.limiter import Limiter
 from fleetapp.agent.pc import Bound
 from fleetapp.api.auth import key_authorizer, loopback_authorizer
@@ -38,6 +39,7 @@ from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.hub import Hub
 from fleetapp.logs import setup_logging
 from fleetapp.platform import current
+from fleetapp.platform.jobs import end_children_with_me
 from fleetapp.platform.lock import InstanceLock
 from fleetapp.platform.paths import Paths
 from fleetapp.settings import SettingsStore
@@ -140,6 +142,7 @@ async def run_agent(
     platform.make_private_dir(home)
     with InstanceLock(paths.lock_file):
         setup_logging(paths, "agent")
+        end_children_with_me()
         settings = SettingsStore(paths, platform).load()
         token = _token(paths)
         agent = Agent(paths, platform, HttpServers())
@@ -164,7 +167,11 @@ async def run_agent(
             log.info("agent %s listens on 127.0.0.1:%d", __version__, local.port)
             if ready is not None:
                 ready(local.port)
-            await agent.finished.wait()
+            deployed = asyncio.create_task(DeployedJoin(paths, agent).run())
+            try:
+                await agent.finished.wait()
+            finally:
+                deployed.cancel()
         finally:
             paths.agent_file.unlink(missing_ok=True)
             await agent.stop()
