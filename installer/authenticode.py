@@ -46,9 +46,7 @@ def chosen() -> Certificate | None:
         return None
     if not Path(chain).is_file() or not Path(key).is_file():
         raise BuildError("FLEETAPP_SIGN_CERT and FLEETAPP_SIGN_KEY must name PEM files, both")
-    return Certificate(
-        Path(chain), Path(key), os.environ.get("FLEETAPP_SIGN_TIMESTAMP_URL", "")
-    )
+    return Certificate(Path(chain), Path(key), os.environ.get("FLEETAPP_SIGN_TIMESTAMP_URL", ""))
 
 
 def test_certificate(folder: Path) -> Certificate:

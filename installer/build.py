@@ -45,6 +45,7 @@ def build(work: Work, *, fast: bool, npu: bool, offline: bool, named: str = "") 
     stage.build(found, work, number if not named else version(), npu=npu)
     for launcher in launchers.LAUNCHERS:
         authenticode.sign(work.stage / launcher.name, certificate, PRODUCT)
+    stage.settle(work.stage)
     for name, make in (("per-user installer", nsis.build), ("per-machine package", msi.build)):
         say(name)
         make(work, number, fast=fast, certificate=certificate)

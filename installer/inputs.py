@@ -117,9 +117,7 @@ def _download(folder: Path) -> None:
     pip += ["--disable-pip-version-check", "--require-hashes"]
     try:
         tool([*pip, "--no-binary=:all:", "--dest", fresh / "python", "-r", PYTHON_LOCK])
-        tool(
-            [*pip, "--only-binary=:all:", *TARGET, "--dest", fresh / "wheels", "-r", WHEELS_LOCK]
-        )
+        tool([*pip, "--only-binary=:all:", *TARGET, "--dest", fresh / "wheels", "-r", WHEELS_LOCK])
         (fresh / "complete").touch()
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)

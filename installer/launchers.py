@@ -30,9 +30,7 @@ class Launcher:
 
 LAUNCHERS = (
     Launcher(f"{PRODUCT}.exe", "fleetapp_tray.py", console=False, about=PRODUCT),
-    Launcher(
-        "fleetapp-cli.exe", "fleetapp_cli.py", console=True, about=f"{PRODUCT} command line"
-    ),
+    Launcher("fleetapp-cli.exe", "fleetapp_cli.py", console=True, about=f"{PRODUCT} command line"),
     Launcher("fleetapp-worker.exe", "", console=False, about=f"{PRODUCT} agent and runners"),
 )
 
@@ -115,9 +113,7 @@ def build(version: str, objects: Path, stage: Path) -> list[Path]:
         stem = launcher.name.removesuffix(".exe")
         script, compiled = objects / f"{stem}.rc", objects / f"{stem}.res"
         script.write_text(resource(launcher, version), encoding="utf-8")
-        tool(
-            ["x86_64-w64-mingw32-windres", "-O", "coff", script.name, compiled.name], cwd=objects
-        )
+        tool(["x86_64-w64-mingw32-windres", "-O", "coff", script.name, compiled.name], cwd=objects)
         target = stage / launcher.name
         subsystem = ["-mconsole", "-DCONSOLE"] if launcher.console else ["-mwindows"]
         tool(

@@ -50,7 +50,7 @@ def build(inputs: Inputs, work: Work, version: str, *, npu: bool) -> None:
     launchers.build(version, work.objects, stage)
     sbom.write(inputs, stage, version)
     _check(stage)
-    _settle(stage)
+    settle(stage)
 
 
 def _python(source: Path, target: Path, objects: Path) -> None:
@@ -145,7 +145,7 @@ def epoch() -> int:
     return int(tool(["git", "log", "-1", "--format=%ct"], cwd=ROOT).strip() or "0")
 
 
-def _settle(stage: Path) -> None:
+def settle(stage: Path) -> None:
     """One time and one mode for all, so that the same inputs give the same archives."""
     when = epoch()
     for path in sorted(stage.rglob("*")):

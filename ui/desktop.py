@@ -118,6 +118,11 @@ class Desktop(QObject):
         else:
             self._quit_now()
 
+    def quit_unasked(self) -> None:
+        """End app and agent at once: an installer asks, and has let answers end."""
+        if not self._quitting:
+            self._quit_now()
+
     def _ask_before_quitting(self, why: str, consequence: str) -> None:
         question = QMessageBox(QMessageBox.Icon.Question, self.tr("Quit fleetapp?"), why)
         question.setTextFormat(Qt.TextFormat.PlainText)

@@ -44,15 +44,16 @@ class Joining(Protocol):
 
 def machine_code() -> str:
     """The code for every user of this PC; empty if there is none."""
-    if sys.platform != "win32":
-        return ""
-    import winreg  # noqa: PLC0415 - this system only
+    if sys.platform == "win32":
+        import winreg  # noqa: PLC0415 - this system only
 
-    access = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, REGISTRY_KEY, 0, access) as key:
-            return str(winreg.QueryValueEx(key, REGISTRY_VALUE)[0]).strip()
-    except OSError:
+        access = winreg.KEY_READ | winreg.KEY_WOW64_64KEY
+        try:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, REGISTRY_KEY, 0, access) as key:
+                return str(winreg.QueryValueEx(key, REGISTRY_VALUE)[0]).strip()
+        except OSError:
+            return ""
+    else:
         return ""
 
 

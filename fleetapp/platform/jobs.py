@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import sys
 from typing import Any, Final
 
 log = logging.getLogger(__name__)
@@ -66,7 +65,7 @@ def end_children_with_me(kernel32: Any = None) -> bool:
     """
     if kernel32 is None:
         load: Any = getattr(ctypes, "WinDLL", None)
-        if sys.platform != "win32" or load is None:
+        if load is None:
             return False
         kernel32 = load("kernel32", use_last_error=True)
     if _held:

@@ -90,7 +90,9 @@ def provide() -> None:
             "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "
             "--no-install-recommends wine wine64 fonts-dejavu-core && apt-get clean"
         )
-        script = 'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -c "$1"'
+        script = (
+            'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"; exec chroot "$0" sh -c "$1"'
+        )
         subprocess.run(
             ["unshare", "-m", "--propagation", "private", "bash", "-ec", script, fresh, install],
             check=True,

@@ -1,0 +1,66 @@
+"""The per-user installer, from native/fleetapp.nsi."""
+
+from __future__ import annotations
+
+import os
+
+from installer import launchers, stage
+from installer.authenticode import Certificate
+from installer.paths import HERE, PRODUCT, ROOT, Work
+from installer.run import tool
+
+RUN_NAME = "fleetapp"
+"""Of the value under Run: the same that the autostart setting writes."""
+_SPARE = 1.2
+"""Room asked for beyond what the files take: clusters, and a log."""
+
+
+def build(work: Work, version: str, *, fast: bool, certificate: Certificate) -> None:
+    """Make ``work.setup``, unsigned; the uninstaller inside is signed by NSIS itself.
+
+    Args:
+        work: whose stage is packed.
+        version: shown to people and to Windows.
+        fast: zlib instead of LZMA.
+        certificate: for the uninstaller.
+    """
+    size = sum(p.stat().st_size for p in work.stage.rglob("*") if p.is_file())
+    licence = work.objects / "licence.txt"
+    licence.write_bytes((ROOT / "LICENSE").read_bytes().replace(b"\n", b"\r\n"))
+    values = {
+        "NAME": PRODUCT,
+        "RUN_NAME": RUN_NAME,
+        "VERSION": version,
+        "QUAD": ".".join(map(str, launchers.quad(version))),
+        "STAGE": str(work.stage),
+        "OUT": str(work.setup),
+        "ICON": str(work.objects / "fleetapp.ico"),
+        "LICENSE": str(licence),
+        "SIZE_KB": str(round(size * _SPARE / 1024)),
+        "SIGN": str(_signer(work, certificate)),
+    }
+    work.setup.unlink(missing_ok=True)
+    defines = [f"-D{name}={value}" for name, value in values.items()]
+    tool(
+        ["makensis", "-V2", "-WX", *(["-DFAST"] if fast else []), *defines]
+        + [str(HERE / "native/fleetapp.nsi")],
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(stage.epoch())},
+    )
+
+
+def _signer(work: Work, certificate: Certificate) -> str:
+    """A script that NSIS runs on the uninstaller it has made."""
+    script = work.objects / "sign-uninstaller.sh"
+    script.write_text(
+        "#!/bin/sh\nset -e\n"
+        f"osslsigncode sign -h sha256 -n '{PRODUCT}' -certs '{certificate.chain}' "
+        f'-key \'{certificate.key}\' {_timestamp(certificate)}-in "$1" -out "$1.signed" >/dev/null\n'
+        'mv "$1.signed" "$1"\n',
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def _timestamp(certificate: Certificate) -> str:
+    return f"-ts '{certificate.timestamp_url}' " if certificate.timestamp_url else ""
