@@ -25,7 +25,7 @@ def version() -> str:
     return found[1]
 
 
-def build(work: Work, *, fast: bool, npu: bool, offline: bool, named: str = "") -> None:
+def build(work: Work, *, fast: bool, npu: bool, offline: bool, package: bool = True) -> None:
     """Everything.
 
     Args:
@@ -33,7 +33,7 @@ def build(work: Work, *, fast: bool, npu: bool, offline: bool, named: str = "") 
         fast: pack quickly instead of small; for continuous integration.
         npu: with the plug-in for neural processors.
         offline: download nothing.
-        named: another version, to try upgrades with.
+        package: make the per-machine package too.
     """
     began = time.monotonic()
     need(*TOOLS)
@@ -41,15 +41,17 @@ def build(work: Work, *, fast: bool, npu: bool, offline: bool, named: str = "") 
     if certificate is None:
         say("no certificate given: signing with one made for this build, which nobody trusts")
         certificate = authenticode.test_certificate(work.objects)
-    found, number = inputs.fetch(offline=offline), named or version()
-    stage.build(found, work, number if not named else version(), npu=npu)
+    number = version()
+    stage.build(inputs.fetch(offline=offline), work, number, npu=npu)
     for launcher in launchers.LAUNCHERS:
         authenticode.sign(work.stage / launcher.name, certificate, PRODUCT)
     stage.settle(work.stage)
-    for name, make in (("per-user installer", nsis.build), ("per-machine package", msi.build)):
-        say(name)
-        make(work, number, fast=fast, certificate=certificate)
-    for file in (work.setup, work.msi):
+    say("per-user installer")
+    nsis.build(work, number, fast=fast, certificate=certificate)
+    if package:
+        say("per-machine package")
+        msi.build(work, number)
+    for file in (work.setup, *([work.msi] if package else [])):
         authenticode.sign(file, certificate, PRODUCT)
         if not authenticode.verify(file, certificate.chain):
             raise BuildError(f"the signature of {file.name} does not verify")
@@ -63,10 +65,16 @@ def main() -> int:
     parser.add_argument("--fast", action="store_true", help="pack quickly instead of small")
     parser.add_argument("--npu", action="store_true", help="with the NPU plug-in (+26 MB)")
     parser.add_argument("--offline", action="store_true", help="download nothing")
-    parser.add_argument("--version", default="", help="name another version (tests of upgrades)")
+    parser.add_argument("--no-msi", action="store_true", help="the per-user installer only")
     asked = parser.parse_args()
     try:
-        build(Work(), fast=asked.fast, npu=asked.npu, offline=asked.offline, named=asked.version)
+        build(
+            Work(),
+            fast=asked.fast,
+            npu=asked.npu,
+            offline=asked.offline,
+            package=not asked.no_msi,
+        )
     except BuildError as error:
         say(f"windows-installer: {error}")
         return 1

@@ -9,7 +9,6 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from installer import launchers, stage
-from installer.authenticode import Certificate
 from installer.nsis import RUN_NAME
 from installer.paths import PRODUCT, PUBLISHER, Work
 from installer.run import tool
@@ -21,9 +20,8 @@ _RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 _SPECIAL = frozenset({"FleetApp.exe", "fleetapp-cli.exe", "fleetapp-worker.exe"})
 
 
-def build(work: Work, version: str, *, fast: bool, certificate: Certificate) -> None:
-    """Make ``work.msi``, unsigned. wixl knows one compression only, so ``fast`` changes nothing."""
-    del fast, certificate
+def build(work: Work, version: str) -> None:
+    """Make ``work.msi``, unsigned. wixl knows one compression only: this takes half a minute."""
     source = work.root / "fleetapp.wxs"  # wixl wants paths below the source's own folder
     source.write_text(document(work.stage, version, "objects/fleetapp.ico"), "utf-8")
     work.msi.unlink(missing_ok=True)

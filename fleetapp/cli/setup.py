@@ -36,7 +36,7 @@ _DISPOSABLE = (
     "agent.json",
     "agent.lock",
     "tray.lock",
-    "join-code.used",
+    "join-code",
 )
 """What nobody misses: made anew at the next start."""
 

@@ -93,6 +93,9 @@ Var Upgrade
     ${If} $0 == ${TRAY_WAS_RUNNING}
       StrCpy $Restart "1"
     ${EndIf}
+  FunctionEnd
+
+  Function ${UN}SetAside
     ; Whether it is true: a folder that is in use cannot be renamed.
     ClearErrors
     Rename "$INSTDIR\python" "$INSTDIR\python.old"
@@ -147,6 +150,7 @@ Section "${NAME}"
   ${EndIf}
 
   Call StopApp
+  Call SetAside
   RMDir /r "$INSTDIR\app.old"
   Rename "$INSTDIR\app" "$INSTDIR\app.old"
   RMDir /r "$INSTDIR\licenses"
@@ -223,11 +227,10 @@ Section "Uninstall"
     StrCpy $R2 "--data"
   ${EndIf}
 
-  nsExec::Exec '"$INSTDIR\fleetapp-cli.exe" setup stop'
-  Pop $0
+  Call un.StopApp
   nsExec::Exec '"$INSTDIR\fleetapp-cli.exe" setup clean $R2'
   Pop $0
-  Call un.StopApp ; nothing runs any more; this makes sure
+  Call un.SetAside
   RMDir /r "$INSTDIR\python.old"
   RMDir /r "$INSTDIR\app"
   RMDir /r "$INSTDIR\licenses"

@@ -35,7 +35,10 @@ if [ -n "$WINE_ROOT" ]; then
   mount -t proc proc "$WINE_ROOT/proc"
   mount --rbind /sys "$WINE_ROOT/sys"
   mount --rbind /dev "$WINE_ROOT/dev"
-  for folder in $WINE_SHARED; do mkdir -p "$WINE_ROOT$folder"; mount --bind "$folder" "$WINE_ROOT$folder"; done
+  while read -r folder; do
+    mkdir -p "$WINE_ROOT$folder"
+    mount --bind "$folder" "$WINE_ROOT$folder"
+  done <<<"$WINE_SHARED"
   mkdir -p "$WINE_ROOT/tmp/.X11-unix"
   [ -d /tmp/.X11-unix ] && mount --bind /tmp/.X11-unix "$WINE_ROOT/tmp/.X11-unix"
 fi
@@ -243,7 +246,7 @@ class Windows:
             "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": _OVERRIDES,
             "WINE_ROOT": "" if self._native else str(wine_root()),
-            "WINE_SHARED": " ".join(map(str, self._shared)),
+            "WINE_SHARED": "\n".join(map(str, self._shared)),
             "WINE_PASSWD": str(self._passwd),
             **self.env,
             **env,
