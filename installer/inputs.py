@@ -78,9 +78,9 @@ def fetch(*, offline: bool = False) -> Inputs:
     Raises:
         BuildError: something cannot be had, or is not what the lock says.
     """
-    locks = PYTHON_LOCK.read_bytes() + WHEELS_LOCK.read_bytes()
-    folder = cache() / f"inputs-{hashlib.sha256(locks).hexdigest()[:16]}"
     python, wheels = pins(PYTHON_LOCK), pins(WHEELS_LOCK)
+    key = hashlib.sha256("".join(p.sha256 for p in python + wheels).encode()).hexdigest()
+    folder = cache() / f"inputs-{key[:16]}"
     if not (folder / "complete").exists():
         if offline:
             raise BuildError(f"the inputs are not in {folder}, and nothing may be downloaded")

@@ -20,7 +20,7 @@ TARGET = ("--platform", "win_amd64", "--python-version", PYTHON_VERSION, "--impl
 EXTRA = ("msvc-runtime",)
 """Nobody's dependency on paper: OpenVINO's wheel needs msvcp140.dll and does not bring it."""
 HEADER = """\
-# Every wheel of the Windows app, win_amd64 and CPython 3.12. Made by `make windows-lock`; not by hand.
+# Every wheel of the Windows app (win_amd64, CPython 3.12). Made by `make windows-lock`.
 """
 
 

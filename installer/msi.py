@@ -50,12 +50,14 @@ def _beyond_wixl() -> list[str]:
         f"UPDATE {sequence} SET `Sequence` = 1510 WHERE `Action` = 'RemoveExistingProducts'"
     )
     for number, (action, condition, command) in enumerate(_firewall()):
-        queries += [
+        queries.append(
             "INSERT INTO `CustomAction` (`Action`, `Type`, `Source`, `Target`) "
-            f"VALUES ('{action}', {_COMMAND}, 'INSTALLDIR', '{command}')",
+            f"VALUES ('{action}', {_COMMAND}, 'INSTALLDIR', '{command}')"
+        )
+        queries.append(
             f"INSERT INTO {sequence} (`Action`, `Condition`, `Sequence`) "
-            f"VALUES ('{action}', '{condition}', {3600 + 500 * number})",
-        ]
+            f"VALUES ('{action}', '{condition}', {3600 + 500 * number})"
+        )
     return queries
 
 

@@ -51,16 +51,15 @@ def build(work: Work, version: str, *, fast: bool, certificate: Certificate) -> 
 def _signer(work: Work, certificate: Certificate) -> str:
     """A script that NSIS runs on the uninstaller it has made."""
     script = work.objects / "sign-uninstaller.sh"
+    stamp = f"-ts '{certificate.timestamp_url}'" if certificate.timestamp_url else ""
     script.write_text(
-        "#!/bin/sh\nset -e\n"
-        f"osslsigncode sign -h sha256 -n '{PRODUCT}' -certs '{certificate.chain}' "
-        f'-key \'{certificate.key}\' {_timestamp(certificate)}-in "$1" -out "$1.signed" >/dev/null\n'
-        'mv "$1.signed" "$1"\n',
+        f"""#!/bin/sh
+set -e
+osslsigncode sign -h sha256 -n '{PRODUCT}' -certs '{certificate.chain}' -key '{certificate.key}' \\
+  {stamp} -in "$1" -out "$1.signed" >/dev/null
+mv "$1.signed" "$1"
+""",
         encoding="utf-8",
     )
     script.chmod(0o755)
     return str(script)
-
-
-def _timestamp(certificate: Certificate) -> str:
-    return f"-ts '{certificate.timestamp_url}' " if certificate.timestamp_url else ""

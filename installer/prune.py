@@ -15,7 +15,8 @@ NEVER_PACKAGES = (
 NEVER_FOLDERS = frozenset({"__pycache__", "tests", "test", "testing", "include", "cmake"})
 _TESTING_STAYS = frozenset({"numpy"})  # numpy.testing is imported by numpy itself
 NEVER_SUFFIXES = (
-    ".pyi", ".lib", ".pdb", ".h", ".hpp", ".pxd", ".pyx", ".pc", ".cmake", ".qmltypes", ".c", ".cpp",
+    ".pyi", ".lib", ".pdb", ".h", ".hpp", ".pxd", ".pyx", ".pc", ".cmake", ".qmltypes", ".c",
+    ".cpp",
 )  # fmt: skip
 QT_TOP = (
     "__init__.py", "_config.py", "_git_pyside_version.py", "pyside6.abi3.dll",

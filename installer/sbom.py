@@ -16,7 +16,7 @@ _NAMESPACE = uuid.UUID("4d1f6a0e-5a0f-4a59-9a53-4a8c8f3a6a10")
 _TEXTS = ("licen", "copying", "notice", "third-party", "thirdparty", "authors")
 _OF_PYTHON = "CPython"
 _OF_CRT = "Microsoft Visual C++ run-time library, from the package msvc-runtime"
-RUNTIME_LICENCE = "Microsoft's redistributable libraries; redistribution is allowed under the terms of Visual Studio."
+RUNTIME_LICENCE = "Microsoft's redistributable libraries, which may be passed on under the terms of Visual Studio."
 
 
 def write(inputs: Inputs, stage: Path, version: str) -> None:
@@ -121,8 +121,8 @@ def _licences(stage: Path, components: list[dict[str, Any]]) -> None:
 
 
 def _copy_texts(site: Path, name: str, target: Path) -> list[str]:
-    info = next((i for i in site.glob("*.dist-info") if _plain(i.name.split("-")[0]) == _plain(name)),
-                None)  # fmt: skip
+    named = (i for i in site.glob("*.dist-info") if _plain(i.name.split("-")[0]) == _plain(name))
+    info = next(named, None)
     if info is None:
         return []
     copied = []

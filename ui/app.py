@@ -20,7 +20,6 @@ from ui.keeper import agent_command
 from ui.session import AgentSession
 from ui.theme import Theme
 
-
 QUIT_OPTION = "--quit"
 """Asks the app that runs to quit, for the installer."""
 QUIT_SECONDS = 30.0

@@ -6,7 +6,6 @@ Works only in the installed app, where all our processes run from one program fo
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import subprocess
 import sys
@@ -178,7 +177,7 @@ def forget(paths: Paths, *, data: bool) -> None:
                 with contextlib.suppress(OSError):
                     found.unlink()
     with contextlib.suppress(OSError):
-        os.rmdir(paths.home)  # nothing was ever kept here
+        paths.home.rmdir()  # nothing was ever kept here
 
 
 def _forget_authority(paths: Paths) -> None:

@@ -70,7 +70,7 @@ def test_nothing_is_shipped_that_nobody_needs(built: Built) -> None:
     assert not any("openvino_telemetry" in n for n in names)
     assert not any(n.endswith((".pdb", ".lib", ".pyi", ".pyc")) for n in names)
     assert not any("Qt6Qml" in n or "Qt6Quick" in n or "designer" in n.lower() for n in names)
-    assert not any(n.startswith("app/tests") or n.startswith("app/installer") for n in names)
+    assert not any(n.startswith(("app/tests", "app/installer")) for n in names)
     libraries = {n.rsplit("/", 1)[-1] for n in names if n.endswith((".exe", ".dll"))}
     assert "python.exe" not in libraries, "one program starts our code: ours"
     assert {"msvcp140.dll", "vcruntime140.dll", "openvino_intel_gpu_plugin.dll"} <= libraries

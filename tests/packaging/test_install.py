@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from tests.support.wine import Windows
 
 pytestmark = pytest.mark.timeout(600)
 UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\FleetApp"
+NO_ROOM = 4
 CODE = "FLEET-AAAAA-BBBBB-CCCCC"
 VALUES = """
 import json, winreg
@@ -22,7 +23,8 @@ def values(path, root=winreg.HKEY_CURRENT_USER):
         key = winreg.OpenKey(root, path)
     except OSError:
         return {}
-    return {n: v for n, v, _ in (winreg.EnumValue(key, i) for i in range(winreg.QueryInfoKey(key)[1]))}
+    rows = [winreg.EnumValue(key, i) for i in range(winreg.QueryInfoKey(key)[1])]
+    return {name: value for name, value, _ in rows}
 """
 RUN = r"Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
@@ -127,32 +129,17 @@ def test_the_default_folder_needs_no_rights(windows: Windows, built: Built) -> N
     assert not app.home.exists()
 
 
-def test_an_upgrade_that_cannot_end_the_app_changes_nothing(windows: Windows, built: Built) -> None:
-    app = InstalledApp(windows)
-    assert app.install(built.setup) == 0
-    here = tree(app.root)
-    # somebody else holds a library open: neither asked nor ended, because it is not ours
-    foreign = windows.folder / "foreign.py"
-    foreign.write_text(
-        "import sys, time\nheld = open(sys.argv[1], 'rb')\nprint('ok', flush=True)\ntime.sleep(60)\n"
-    )
-    copy = windows.folder / "elsewhere"
-    shutil.copytree(built.stage, copy)
-    library = app.path("python\\python3.dll")
-    holder = windows.start(
-        "wine",
-        windows.windows_path(copy / "fleetapp-worker.exe"),
-        windows.windows_path(foreign),
-        library,
-    )
+def test_without_room_it_says_so_and_changes_nothing(windows: Windows, built: Built) -> None:
+    small = windows.folder / "small disk"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=20m", "fleetapp-test", str(small)]
+    subprocess.run(mount, check=True, timeout=30)
     try:
-        end = windows.folder / "output.txt"
-        from tests.support.screen import Screen  # noqa: PLC0415
-
-        Screen.until(None, lambda: b"ok" in end.read_bytes(), "the holder")  # type: ignore[arg-type]
-        assert app.install(built.setup, check=False) == 3
-        assert tree(app.root) == here
+        path = f"/D={windows.windows_path(small / 'FleetApp')}".split(" ")
+        setup = windows.windows_path(built.setup)
+        assert windows.wine(setup, "/S", *path, check=False).returncode == NO_ROOM
+        assert not list(small.rglob("*"))
+        assert not windows.registry(UNINSTALL)
     finally:
-        holder.kill()
-        windows.run("wineserver", "-k", check=False)
-    app.uninstall("/REMOVEDATA")
+        windows.run("wineserver", "-w", check=False, deadline=60)
+        subprocess.run(["umount", str(small)], check=True, timeout=30)

@@ -92,8 +92,8 @@ def test_its_tokens_are_those_of_linux_alone(
 def test_agent_and_runner_let_others_go_first(serving: list[str], app: InstalledApp) -> None:
     found = app.python(
         "import json, psutil\n"
-        "print(json.dumps([[p.name(), p.nice(), ' '.join(p.cmdline())] for p in psutil.process_iter()"
-        " if p.name().lower().startswith('fleetapp')]))"
+        "ours = [p for p in psutil.process_iter() if p.name().lower().startswith('fleetapp')]\n"
+        "print(json.dumps([[p.name(), p.nice(), ' '.join(p.cmdline())] for p in ours]))"
     )
     runners = [nice for _, nice, line in found if "fleetapp.engine.runner" in line]
     assert runners == [0x4000], f"BELOW_NORMAL_PRIORITY_CLASS; {found}"

@@ -41,8 +41,8 @@ def test_install_repair_upgrade_and_remove(
     assert PREVIOUS in app.cli("--version")
     assert r"C:\Program Files\FleetApp\FleetApp.exe" in windows.registry(RUN)
     assert CODE in windows.registry(OWN)
-    code = "from fleetapp.agent.deployed import machine_code; import json; print(json.dumps(machine_code()))"
-    assert app.python(code) == CODE
+    code = "import json; from fleetapp.agent.deployed import machine_code as m"
+    assert app.python(f"{code}; print(json.dumps(m()))") == CODE
 
     # --- repair brings back what somebody deleted, and only that
     missing = app.root / "app/ui/app.py"

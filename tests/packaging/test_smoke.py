@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.installed import InstalledApp, tree
 from tests.packaging.conftest import Built
+from tests.support.installed import InstalledApp, tree
 
 pytestmark = pytest.mark.timeout(240)
 

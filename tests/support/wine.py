@@ -37,7 +37,7 @@ if [ -n "$WINE_ROOT" ]; then
   mount --rbind /dev "$WINE_ROOT/dev"
   while read -r folder; do
     mkdir -p "$WINE_ROOT$folder"
-    mount --bind "$folder" "$WINE_ROOT$folder"
+    mount --rbind "$folder" "$WINE_ROOT$folder"
   done <<<"$WINE_SHARED"
   mkdir -p "$WINE_ROOT/tmp/.X11-unix"
   [ -d /tmp/.X11-unix ] && mount --bind /tmp/.X11-unix "$WINE_ROOT/tmp/.X11-unix"
@@ -75,7 +75,7 @@ def wine_root() -> Path:
 
 
 def provide() -> None:
-    """Make the root file system with Wine, once: about 1.2 GB and five minutes (``make windows-tools``)."""
+    """Make the root file system with Wine, once: 1.2 GB, five minutes (``make windows-tools``)."""
     root = wine_root()
     if _native() or (root / "complete").exists():
         return

@@ -10,6 +10,7 @@ SOURCES = Path(__file__).parents[1] / "packaging/shims"
 COMPILER = "x86_64-w64-mingw32-gcc"
 _SAME = ("cexp", "csin", "ccos", "ctan", "csinh", "ccosh", "ctanh", "cpow")
 _REAL = ("cabs", "carg", "creal", "cimag")
+_LIBRARIES = ("-lmingwex", "-lmsvcrt", "-lkernel32", "-static-libgcc")
 OURS = frozenset(f"{name}{kind}" for name in _SAME + _REAL for kind in ("", "f", "l"))
 _MARK = b"Wine builtin DLL"
 _MARK_AT = 0x40
@@ -36,8 +37,7 @@ def build(wine_libraries: Path, target: Path) -> None:
     definition.write_text("\n".join(lines) + "\n", encoding="ascii")
     (target / "ucrtbase.dll").unlink(missing_ok=True)  # may be a link into Wine's own folder
     _compile(
-        ["-ffreestanding", "-fno-builtin", SOURCES / "complex.c", definition]
-        + ["-lmingwex", "-lmsvcrt", "-lkernel32", "-static-libgcc"],
+        ["-ffreestanding", "-fno-builtin", SOURCES / "complex.c", definition, *_LIBRARIES],
         target / "ucrtbase.dll",
     )
     definition.unlink()

@@ -60,7 +60,7 @@ async def test_without_a_code_nothing_happens(tmp_path: Path) -> None:
     deployed = Deployed(tmp_path)
     await deployed.start()
     assert not deployed.agent.codes
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / USED).exists()
 
 
 @pytest.mark.parametrize("text", [CODE, f"{CODE}\r\n", f"\ufeff{CODE}\n"])

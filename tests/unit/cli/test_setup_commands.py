@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -87,8 +88,9 @@ def test_the_installer_learns_that_the_desktop_app_ran(
 
 
 def fill(home: Path) -> None:
-    for name in ("cache/python/x.pyc", "logs/agent.jsonl", "identity/device.key", "models/m.bin",
-                 "api-token", "agent.json", "agent.lock", "agent.lock.pid", "chats.db"):  # fmt: skip
+    kept = ("identity/device.key", "models/m.bin", "chats.db")
+    made = ("cache/python/x.pyc", "logs/agent.jsonl", "api-token", "agent.json", "agent.lock.pid")
+    for name in kept + made:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_bytes(b"x")
 
@@ -119,7 +121,7 @@ def test_a_coordinators_passphrase_leaves_the_credential_store(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Vault:
-        kept: dict[tuple[str, str], str] = {}
+        kept: ClassVar[dict[tuple[str, str], str]] = {}
 
         def set_password(self, service: str, name: str, secret: str) -> None:
             self.kept[service, name] = secret

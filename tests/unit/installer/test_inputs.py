@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_what_is_missing_or_changed_is_named(tmp_path: Path) -> None:
 def test_a_line_that_makes_no_sense_is_not_skipped(tmp_path: Path) -> None:
     lock = tmp_path / "x.lock"
     lock.write_text("# fine\nthing>=1.0\n")
-    with pytest.raises(BuildError, match="thing>=1.0"):
+    with pytest.raises(BuildError, match=r"thing>=1\.0"):
         pins(lock)
 
 
@@ -45,8 +46,6 @@ def test_the_locks_name_every_part_once() -> None:
 
 
 def test_every_dependency_of_the_project_is_locked() -> None:
-    import tomllib
-
     root = Path(__file__).parents[3]
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     locked = {p.name for p in pins(WHEELS_LOCK)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from PySide6.QtGui import QImage
@@ -88,9 +88,9 @@ def test_versions_have_four_numbers(version: str, numbers: tuple[int, ...]) -> N
     assert launchers.quad(version) == numbers
 
 
-def document(tmp_path: Path, version: str) -> ElementTree.Element:
+def document(tmp_path: Path, version: str) -> ET.Element:
     make(tmp_path, "FleetApp.exe", "app/ü & <b>.py", "python/python312.dll")
-    return ElementTree.fromstring(msi.document(tmp_path, version, "icon.ico"))
+    return ET.fromstring(msi.document(tmp_path, version, "icon.ico"))
 
 
 def test_the_package_names_every_file_once(tmp_path: Path) -> None:
