@@ -16,7 +16,7 @@ _NAMESPACE = uuid.UUID("4d1f6a0e-5a0f-4a59-9a53-4a8c8f3a6a10")
 _TEXTS = ("licen", "copying", "notice", "third-party", "thirdparty", "authors")
 _OF_PYTHON = "CPython"
 _OF_CRT = "Microsoft Visual C++ run-time library, from the package msvc-runtime"
-RUNTIME_LICENCE = "Microsoft's redistributable libraries, which may be passed on under the terms of Visual Studio."
+RUNTIME_LICENCE = "Microsoft's redistributable libraries, under the terms of Visual Studio."
 
 
 def write(inputs: Inputs, stage: Path, version: str) -> None:
