@@ -117,7 +117,10 @@ def _licences(stage: Path, components: list[dict[str, Any]]) -> None:
         lines.append(f"{name} {component['version']}: {said or 'see its text'}")
         lines += [f"    {text}" for text in texts]
     text = "\r\n".join(lines) + "\r\n"
-    (target / "THIRD-PARTY.txt").write_text(text, encoding="utf-8", newline="")
+    shown = stage / "app/resources/licenses"  # by the About box
+    shown.mkdir(parents=True)
+    for folder in (target, shown):
+        (folder / "THIRD-PARTY.txt").write_text(text, encoding="utf-8", newline="")
 
 
 def _copy_texts(site: Path, name: str, target: Path) -> list[str]:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QSettings, Qt, Signal
 from PySide6.QtWidgets import QDialog, QMessageBox, QWidget
 
 from fleetapp.errors import FleetError
+from ui.about import third_party
 from ui.actions import Actions
 from ui.fleet_dialogs import CreateDialog, FleetDialog, InviteDialog, JoinDialog
 from ui.icons import app_icon
@@ -199,6 +200,7 @@ class Desktop(QObject):
         if status is not None:
             lines.insert(1, self.tr("Agent {version}").format(version=status.version))
         about.setInformativeText("\n".join(lines))
+        about.setDetailedText(third_party())
         self._ask(about)
 
     def _ask(self, box: QMessageBox) -> None:

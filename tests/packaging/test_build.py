@@ -58,6 +58,8 @@ def _plain(name: str) -> str:
 
 def test_every_part_comes_with_its_licence(built: Built) -> None:
     index = (built.stage / "licenses/THIRD-PARTY.txt").read_text("utf-8")
+    shown = (built.stage / "app/resources/licenses/THIRD-PARTY.txt").read_text("utf-8")
+    assert shown == index, "the About box shows it"
     for line in index.splitlines():
         if line.startswith("    "):
             assert (built.stage / "licenses" / line.strip()).is_file(), line

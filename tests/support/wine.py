@@ -22,7 +22,6 @@ from installer.paths import cache
 
 SHIMS = Path(__file__).parents[1] / "packaging/shims"
 WINE_MAJOR = 10
-MIRROR = "http://deb.debian.org/debian"
 _OVERRIDES = (
     "mscoree,mshtml,winemenubuilder.exe=;"
     "ucrtbase,mscms,msvcp140,msvcp140_1,msvcp140_2,msvcp140_atomic_wait,msvcp140_codecvt_ids,"
@@ -74,6 +73,22 @@ def wine_root() -> Path:
     return cache() / "wine-trixie"
 
 
+def _mirror() -> str:
+    """Where this machine has its own Debian packages from."""
+    said = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN)", "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    found = [line.split()[0] for line in said.splitlines() if line.endswith(" Debian")]
+    main = [uri for uri in found if "security" not in uri]
+    if not main:
+        raise SystemExit("this machine's package lists name no mirror of Debian: apt-get update")
+    return main[0].rstrip("/")
+
+
 def provide() -> None:
     """Make the root file system with Wine, once: 1.2 GB, five minutes (``make windows-tools``)."""
     root = wine_root()
@@ -84,11 +99,12 @@ def provide() -> None:
     fresh.parent.mkdir(parents=True, exist_ok=True)
     try:
         bootstrap = ["debootstrap", "--variant=minbase", "--include=ca-certificates", "trixie"]
-        subprocess.run([*bootstrap, fresh, MIRROR], check=True, stdout=subprocess.DEVNULL)
+        mirror = _mirror()
+        subprocess.run([*bootstrap, fresh, mirror], check=True, stdout=subprocess.DEVNULL)
         for file in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{file}", fresh / "etc" / file)
         shutil.copytree("/etc/apt/apt.conf.d", fresh / "etc/apt/apt.conf.d", dirs_exist_ok=True)
-        (fresh / "etc/apt/sources.list").write_text(f"deb {MIRROR} trixie main\n", "ascii")
+        (fresh / "etc/apt/sources.list").write_text(f"deb {mirror} trixie main\n", "ascii")
         install = (
             "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "
             "--no-install-recommends wine wine64 fonts-dejavu-core && apt-get clean"
