@@ -25,12 +25,14 @@ def version() -> str:
     return found[1]
 
 
-def build(work: Work, *, fast: bool, npu: bool, offline: bool, package: bool = True) -> None:
+def build(
+    work: Work, *, packing: nsis.Packing, npu: bool, offline: bool, package: bool = True
+) -> None:
     """Everything.
 
     Args:
         work: where.
-        fast: pack quickly instead of small; for continuous integration.
+        packing: small for people, quick for tests.
         npu: with the plug-in for neural processors.
         offline: download nothing.
         package: make the per-machine package too.
@@ -47,7 +49,7 @@ def build(work: Work, *, fast: bool, npu: bool, offline: bool, package: bool = T
         authenticode.sign(work.stage / launcher.name, certificate, PRODUCT)
     stage.settle(work.stage)
     say("per-user installer")
-    nsis.build(work, number, fast=fast, certificate=certificate)
+    nsis.build(work, number, packing=packing, certificate=certificate)
     if package:
         say("per-machine package")
         msi.build(work, number)
@@ -63,6 +65,7 @@ def main() -> int:
     """Command line; 1 with one sentence if something is missing."""
     parser = argparse.ArgumentParser(prog="windows-installer", description=__doc__)
     parser.add_argument("--fast", action="store_true", help="pack quickly instead of small")
+    parser.add_argument("--store", action="store_true", help="do not pack at all")
     parser.add_argument("--npu", action="store_true", help="with the NPU plug-in (+26 MB)")
     parser.add_argument("--offline", action="store_true", help="download nothing")
     parser.add_argument("--no-msi", action="store_true", help="the per-user installer only")
@@ -70,7 +73,7 @@ def main() -> int:
     try:
         build(
             Work(),
-            fast=asked.fast,
+            packing="none" if asked.store else "fast" if asked.fast else "small",
             npu=asked.npu,
             offline=asked.offline,
             package=not asked.no_msi,

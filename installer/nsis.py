@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 from installer import launchers, stage
 from installer.authenticode import Certificate
@@ -11,17 +12,21 @@ from installer.run import tool
 
 RUN_NAME = "fleetapp"
 """Of the value under Run: the same that the autostart setting writes."""
+_PACKING: dict[str, list[str]] = {"small": [], "fast": ["-DFAST"], "none": ["-DSTORE"]}
 _SPARE = 1.2
 """Room asked for beyond what the files take: clusters, and a log."""
 
 
-def build(work: Work, version: str, *, fast: bool, certificate: Certificate) -> None:
+Packing = Literal["small", "fast", "none"]
+
+
+def build(work: Work, version: str, *, packing: Packing, certificate: Certificate) -> None:
     """Make ``work.setup``, unsigned; the uninstaller inside is signed by NSIS itself.
 
     Args:
         work: whose stage is packed.
         version: shown to people and to Windows.
-        fast: zlib instead of LZMA.
+        packing: LZMA for a release, zlib for tests, nothing where seconds count.
         certificate: for the uninstaller.
     """
     size = sum(p.stat().st_size for p in work.stage.rglob("*") if p.is_file())
@@ -42,7 +47,7 @@ def build(work: Work, version: str, *, fast: bool, certificate: Certificate) -> 
     work.setup.unlink(missing_ok=True)
     defines = [f"-D{name}={value}" for name, value in values.items()]
     tool(
-        ["makensis", "-V2", "-WX", *(["-DFAST"] if fast else []), *defines]
+        ["makensis", "-V2", "-WX", *_PACKING[packing], *defines]
         + [str(HERE / "native/fleetapp.nsi")],
         env={**os.environ, "SOURCE_DATE_EPOCH": str(stage.epoch())},
     )

@@ -13,7 +13,9 @@
 
 Unicode true
 Target amd64-unicode
-!ifdef FAST
+!ifdef STORE
+  SetCompress off
+!else ifdef FAST
   SetCompressor zlib
 !else
   SetCompressor /SOLID lzma

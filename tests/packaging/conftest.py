@@ -75,7 +75,7 @@ def previous(built: Built) -> Built:
         source.write_text(text, encoding="utf-8")
         shutil.copy(Work().objects / "fleetapp.ico", work.objects)
         certificate = authenticode.test_certificate(Work().objects)
-        nsis.build(work, PREVIOUS, fast=True, certificate=certificate)
+        nsis.build(work, PREVIOUS, packing="fast", certificate=certificate)
         msi.build(work, PREVIOUS)
     return Built(work.stage, work.setup, work.msi, built.certificate)
 

@@ -47,7 +47,7 @@ def app(windows: Windows, previous: Built, office: LinuxOffice, screen: Screen) 
     installed.start()
     installed.agent.connect()
     office.until(lambda: "windows" in office.nodes(), "the Windows PC to join with its code", 120)
-    assert not (installed.home / "join-code").exists()
+    office.until(lambda: not (installed.home / "join-code").exists(), "the code to be used up")
     assert office.nodes()["windows"]["contribute"] is False, "nobody has consented yet"
     installed.cli("contribute", "on")
     return installed
