@@ -85,10 +85,11 @@ def _link(source: str, target: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def screen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Screen]:
+def screen() -> Iterator[Screen]:
+    """Its pictures stay in dist/windows/pictures."""
     if MISSING:
         pytest.skip(f"not installed: {', '.join(MISSING)} (see debian-packages.txt)")
-    with Screen(tmp_path_factory.mktemp("screen")) as shown:
+    with Screen(Work().root / "pictures") as shown:
         yield shown
 
 
