@@ -6,7 +6,9 @@ What Wine has not got is listed here by name; tests/unit/platform covers it with
 from __future__ import annotations
 
 import json
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,12 +76,24 @@ def test_idle_time_rises_and_falls_with_the_mouse(app: InstalledApp, screen: Scr
     process.terminate()
 
 
-def test_power_is_that_of_a_pc_on_the_mains(app: InstalledApp) -> None:
-    power = ask(app, "[s.power().on_ac, s.power().battery, s.power().saver]")
-    # Wine reports this machine's own supply; a server has no battery, a laptop has one
-    assert power[0] in (True, None)
-    assert power[1] is None or 0 <= power[1] <= 100
-    assert power[2] in (False, True, None)
+@pytest.mark.skipif(
+    not Path("/sys/class/power_supply").is_dir(), reason="this kernel has no power supplies to fake"
+)
+@pytest.mark.parametrize(
+    ("mains", "charge"), [(True, None), (True, 80.0), (False, 80.0), (False, 12.0), (False, 100.0)]
+)
+def test_mains_and_battery(app: InstalledApp, mains: bool, charge: float | None) -> None:
+    app.windows.supply(mains=mains, battery=charge)
+    try:
+        on_ac, battery = ask(app, "[s.power().on_ac, s.power().battery]")
+    finally:
+        shutil.rmtree(app.windows.folder / "power")
+    if charge is None:
+        assert battery is None, "a PC without a battery has none"
+        assert on_ac in (True, None)
+    else:
+        assert on_ac is mains
+        assert battery == pytest.approx(charge, abs=1)
 
 
 def test_usage_memory_and_programs_are_known(app: InstalledApp) -> None:

@@ -42,6 +42,7 @@ if [ -n "$WINE_ROOT" ]; then
   [ -d /tmp/.X11-unix ] && mount --bind /tmp/.X11-unix "$WINE_ROOT/tmp/.X11-unix"
 fi
 mount --bind "$WINE_PASSWD" "$WINE_ROOT/etc/passwd"
+if [ -d "$WINE_POWER" ]; then mount --bind "$WINE_POWER" "$WINE_ROOT/sys/class/power_supply"; fi
 if [ -n "$WINE_ROOT" ]; then exec chroot "$WINE_ROOT" sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"; fi
 exec "$@"
 """
@@ -238,6 +239,20 @@ class Windows:
         done = self.wine("reg", "query", key, "/s", check=False)
         return "" if done.returncode else done.stdout.decode("utf-8", "replace")
 
+    def supply(self, *, mains: bool, battery: float | None) -> None:
+        """For programs started from now on: whether it is plugged in, and percent of charge."""
+        folder = self.folder / "power"
+        shutil.rmtree(folder, ignore_errors=True)
+        files = {"AC/type": "Mains", "AC/online": str(int(mains))}
+        if battery is not None:
+            status = "Charging" if mains else "Discharging"
+            files |= {"BAT0/type": "Battery", "BAT0/status": status, "BAT0/present": "1"}
+            files |= {"BAT0/voltage_now": "12000000", "BAT0/charge_full": "4000000"}
+            files |= {"BAT0/charge_now": str(round(40_000 * battery)), "BAT0/current_now": "500000"}
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"{text}\n", encoding="ascii")
+
     def processes(self, *names: str) -> list[psutil.Process]:
         """Its running programs of these names, as Linux sees them."""
         found = []
@@ -264,6 +279,7 @@ class Windows:
             "WINE_ROOT": "" if self._native else str(wine_root()),
             "WINE_SHARED": "\n".join(map(str, self._shared)),
             "WINE_PASSWD": str(self._passwd),
+            "WINE_POWER": str(self.folder / "power"),
             **self.env,
             **env,
         }
