@@ -49,6 +49,8 @@ def _beyond_wixl() -> list[str]:
     queries.append(
         f"UPDATE {sequence} SET `Sequence` = 1510 WHERE `Action` = 'RemoveExistingProducts'"
     )
+    # After InstallInitialize, where work for the system begins, and before any file goes.
+    queries.append(f"UPDATE {sequence} SET `Sequence` = 1550 WHERE `Action` = 'StopApp'")
     for number, (action, condition, command) in enumerate(_firewall()):
         queries.append(
             "INSERT INTO `CustomAction` (`Action`, `Type`, `Source`, `Target`) "

@@ -169,7 +169,7 @@ def test_a_long_path_works(app: InstalledApp) -> None:
     done = app.python(
         "import json, pathlib\n"
         "from fleetapp.platform import current\n"
-        "p = pathlib.Path.home() / ('tief ' * 20) / ('ü' * 100) / ('測' * 60)\n"
+        "p = pathlib.Path.home() / ('tief-' * 20) / ('ü' * 100) / ('測' * 60)\n"
         "current().make_private_dir(p); current().write_private(p / 'datei', b'x')\n"
         "print(json.dumps([len(str(p)), (p / 'datei').read_text()]))"
     )
