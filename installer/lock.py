@@ -27,10 +27,9 @@ HEADER = """\
 def resolve() -> list[str]:
     """``name==version`` of all that pyproject.toml's run-time dependencies need on Windows."""
     need("uv")
-    said = tool(
-        ["uv", "pip", "compile", ROOT / "pyproject.toml", "--quiet", "--no-annotate", "--no-header"]
-        + ["--python-platform", "x86_64-pc-windows-msvc", "--python-version", PYTHON_VERSION]
-    )
+    command: list[str | Path] = ["uv", "pip", "compile", ROOT / "pyproject.toml", "--quiet"]
+    command += ["--no-annotate", "--no-header", "--python-version", PYTHON_VERSION]
+    said = tool([*command, "--python-platform", "x86_64-pc-windows-msvc"])
     return [line.strip() for line in said.splitlines() if "==" in line]
 
 
