@@ -40,9 +40,11 @@ def _beyond_wixl() -> list[str]:
     queries = [
         f"UPDATE `Property` SET `Value` = '{secure}' WHERE `Property` = 'SecureCustomProperties'"
     ]
-    for component, condition in {"Autostart": 'AUTOSTART="1"', "JoinCode": "JOINCODE"}.items():
+    # Wine asks again when the component goes; Windows does not, and it does no harm.
+    asked = {"Autostart": 'AUTOSTART="1"', "JoinCode": "JOINCODE"}
+    for component, condition in asked.items():
         queries.append(
-            f"UPDATE `Component` SET `Condition` = '{condition}' WHERE `Component` = '{component}'"
+            f"UPDATE `Component` SET `Condition` = '{condition} OR REMOVE="ALL"' WHERE `Component` = '{component}'"
         )
     sequence = "`InstallExecuteSequence`"
     # The old version goes before the new one comes, so that no file of it is left over.

@@ -41,7 +41,8 @@ def build(work: Work, version: str, *, packing: Packing, certificate: Certificat
         "OUT": str(work.setup),
         "ICON": str(work.objects / "fleetapp.ico"),
         "LICENSE": str(licence),
-        "SIZE_KB": str(round(size * _SPARE / 1024)),
+        "SIZE_KB": str(round(size / 1024)),
+        "SIZE_MB": str(round(size * _SPARE / 2**20)),
         "SIGN": str(_signer(work, certificate)),
     }
     work.setup.unlink(missing_ok=True)

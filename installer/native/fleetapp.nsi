@@ -142,9 +142,16 @@ Section "${NAME}"
   SetOverwrite on
   ReadRegStr $Upgrade HKCU "${UKEY}" "DisplayVersion"
 
-  ${GetRoot} "$INSTDIR" $0
-  ${DriveSpace} "$0\" "/D=F /S=K" $1
-  ${If} $1 < ${SIZE_KB}
+  ; Asked of the folder, not of the drive's letter: another disk may be mounted in between.
+  StrCpy $0 "$INSTDIR"
+  ${DoUntil} ${FileExists} "$0\*.*"
+    ${GetParent} "$0" $0
+  ${LoopUntil} $0 == ""
+  System::Call 'kernel32::GetDiskFreeSpaceExW(w "$0\", *l .r1, p 0, p 0) i .r2'
+  System::Int64Op $1 / 1048576
+  Pop $1
+  ${If} $2 <> 0
+  ${AndIf} $1 < ${SIZE_MB}
     IfSilent +2
       MessageBox MB_OK|MB_ICONSTOP "$(NoRoom)"
     SetErrorLevel ${CODE_NO_ROOM}
