@@ -41,10 +41,11 @@ def _beyond_wixl() -> list[str]:
         f"UPDATE `Property` SET `Value` = '{secure}' WHERE `Property` = 'SecureCustomProperties'"
     ]
     # Wine asks again when the component goes; Windows does not, and it does no harm.
-    asked = {"Autostart": 'AUTOSTART="1"', "JoinCode": "JOINCODE"}
+    going = 'OR REMOVE="ALL"'
+    asked = {"Autostart": f'AUTOSTART="1" {going}', "JoinCode": f"JOINCODE {going}"}
     for component, condition in asked.items():
         queries.append(
-            f"UPDATE `Component` SET `Condition` = '{condition} OR REMOVE="ALL"' WHERE `Component` = '{component}'"
+            f"UPDATE `Component` SET `Condition` = '{condition}' WHERE `Component` = '{component}'"
         )
     sequence = "`InstallExecuteSequence`"
     # The old version goes before the new one comes, so that no file of it is left over.

@@ -146,7 +146,10 @@ Section "${NAME}"
   StrCpy $0 "$INSTDIR"
   ${DoUntil} ${FileExists} "$0\*.*"
     ${GetParent} "$0" $0
-  ${LoopUntil} $0 == ""
+    ${If} $0 == ""
+      ${ExitDo}
+    ${EndIf}
+  ${Loop}
   System::Call 'kernel32::GetDiskFreeSpaceExW(w "$0\", *l .r1, p 0, p 0) i .r2'
   System::Int64Op $1 / 1048576
   Pop $1
