@@ -46,6 +46,8 @@ def app(windows: Windows, previous: Built, office: LinuxOffice, screen: Screen) 
     assert installed.install(previous.setup, f"/JOINCODE={office.code()}") == 0
     installed.start()
     installed.agent.connect()
+    screen.until(screen.tray_icon, "the tray icon", 120)
+    screen.picture("first-start")
     office.until(lambda: "windows" in office.nodes(), "the Windows PC to join with its code", 120)
     office.until(lambda: not (installed.home / "join-code").exists(), "the code to be used up")
     assert office.nodes()["windows"]["contribute"] is False, "nobody has consented yet"
@@ -109,8 +111,8 @@ def test_a_chat_by_keyboard_and_mouse(
     time.sleep(1)  # for the picture; the menu is no window with a title to wait for
     screen.picture("member-menu")
     screen.do("key", "h")  # Open c&hat
-    screen.until(lambda: screen.windows("fleetapp"), "the chat window")
-    window = screen.windows("fleetapp")[-1]
+    screen.until(lambda: screen.windows(" - Chat"), "the chat window")
+    window = screen.windows(" - Chat")[-1]
     history = app.home / "chats.sqlite3"
     screen.until(history.exists, "the history")
     left, top, width, height = screen.place(window)
