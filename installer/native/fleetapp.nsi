@@ -116,7 +116,7 @@ Var Upgrade
 
 Function .onInit
   ${IfNot} ${RunningX64}
-  ${OrIfNot} ${AtLeastWin10}
+  ${OrIfNot} ${AtLeastBuild} 17763
     IfSilent +2
       MessageBox MB_OK|MB_ICONSTOP "$(TooOld)"
     SetErrorLevel ${CODE_TOO_OLD}

@@ -57,8 +57,9 @@ int wmain(int argc, wchar_t **argv)
     wcscpy(library, python);
     wcscat(library, L"\\python312.dll");
 
-    /* Only our folder and Windows' own: never the current one, never PATH. */
-    SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    /* Never the current folder. What Windows searches otherwise stays as python.exe has it: drivers
+     * of graphics and neural processors look for their own parts in ways of their own. */
+    SetDllDirectoryW(L"");
     AddDllDirectory(python);
     if (!ENTRY[0]) /* a driver that fails in a runner must not put a box on somebody's screen */
         SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
