@@ -6,6 +6,7 @@ Works only in the installed app, where all our processes run from one program fo
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -58,17 +59,26 @@ def stop(app: App, drain: float) -> int:
     homes = homes_of(running) or [app.home]
     for home in homes:
         finish_answers(home, drain)
-    if tray:
-        # The desktop app first: it would start an agent that ends.
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run([root / TRAY, "--quit"], timeout=QUIT_SECONDS, check=False)
     for home in homes:
+        if tray:  # it goes first, because it would start an agent that ends
+            ask_tray(root, home)
         with contextlib.suppress(FleetError), agent_client(home) as client:
             client.request("POST", "/local/v1/quit")
     if left := end(below(root)):
         click.echo(f"Still running: {', '.join(sorted({name_of(p) for p in left}))}.", err=True)
         return STILL_RUNNING
     return TRAY_WAS_RUNNING if tray else 0
+
+
+def ask_tray(root: Path, home: Path) -> None:
+    """Have the desktop app of this state folder quit; it ends its agent. It may not listen."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [root / TRAY, "--quit"],
+            env={**os.environ, "FLEETAPP_HOME": str(home)},
+            timeout=QUIT_SECONDS,
+            check=False,
+        )
 
 
 @setup.command()
