@@ -50,6 +50,7 @@ def build(
     stage.settle(work.stage)
     say("per-user installer")
     nsis.build(work, number, packing=packing, certificate=certificate)
+    work.msi.unlink(missing_ok=True)  # never one of another build
     if package:
         say("per-machine package")
         msi.build(work, number)

@@ -31,6 +31,12 @@ def app(windows: Windows) -> MachineWide:
     return MachineWide(windows)
 
 
+@pytest.fixture(autouse=True)
+def _package(built: Built) -> None:
+    if not built.msi.exists():
+        pytest.skip("no package is built; run `make windows-installer ARGS=--fast` first")
+
+
 def test_install_repair_upgrade_and_remove(
     app: MachineWide, windows: Windows, built: Built, previous: Built
 ) -> None:
