@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import ssl
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +41,7 @@ from fleetapp.platform import current
 from fleetapp.platform.jobs import end_children_with_me
 from fleetapp.platform.lock import InstanceLock
 from fleetapp.platform.paths import Paths
+from fleetapp.platform.stdio import take_stdin
 from fleetapp.settings import SettingsStore
 
 log = logging.getLogger("fleetapp.api.serve")
@@ -208,11 +208,11 @@ def _end_on_signals(agent: Agent) -> None:
 
 
 def _end_with_stdin(agent: Agent) -> None:
-    loop = asyncio.get_running_loop()
+    loop, source = asyncio.get_running_loop(), take_stdin()
 
     def watch() -> None:
         with contextlib.suppress(OSError, ValueError):
-            while sys.stdin.buffer.read(4096):
+            while source.read(4096):
                 pass
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(agent.finish)

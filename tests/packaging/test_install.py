@@ -132,6 +132,7 @@ def test_the_default_folder_needs_no_rights(windows: Windows, built: Built) -> N
 def test_without_room_it_says_so_and_changes_nothing(windows: Windows, built: Built) -> None:
     small = windows.folder / "small disk"
     small.mkdir()
+    windows.run("wineserver", "-k", check=False)  # an old one would not see the new disk
     mount = ["mount", "-t", "tmpfs", "-o", "size=20m", "fleetapp-test", str(small)]
     subprocess.run(mount, check=True, timeout=30)
     try:
