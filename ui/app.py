@@ -17,12 +17,16 @@ from fleetapp.errors import FleetError, ReadOnly
 from ui.desktop import Desktop
 from ui.endpoint import default_home
 from ui.icons import app_icon
-from ui.instance import SingleInstance
+from ui.instance import InstanceHung, SingleInstance
 from ui.keeper import agent_command
 from ui.language import Language
 from ui.preferences import language_choice, preferences_of, theme_choice
 from ui.session import AgentSession
 from ui.theme import Theme
+
+QUIT_OPTION = "--quit"
+"""Asks the app that runs to quit, for the installer."""
+QUIT_SECONDS = 30.0
 
 
 def main() -> None:
@@ -58,12 +62,16 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     try:
         _make_home(home)
         instance = SingleInstance(home)
+        if QUIT_OPTION in argv:
+            return 0 if instance.end_first(QUIT_SECONDS) else InstanceHung.exit_code
         if not instance.claim():
             return 0
     except FleetError as error:
-        return _refuse(error)
+        # an installer waits for the answer, and nobody for a box
+        return error.exit_code if QUIT_OPTION in argv else _refuse(error)
     desktop = Desktop(AgentSession(home, command), home)
     instance.raised.connect(desktop.show_window)
+    instance.quit_wanted.connect(desktop.quit_unasked)
     desktop.ended.connect(app.quit)
     desktop.start()
     code = app.exec()

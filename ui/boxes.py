@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtWidgets import QDialog, QMessageBox, QWidget
 
 from ui import theme
+from ui.about import third_party
 from ui.icons import app_icon
 from ui.view import AgentView
 
@@ -72,6 +73,7 @@ class Boxes(QObject):
         if view.status is not None:
             lines.insert(1, self.tr("Agent {version}").format(version=view.status.version))
         about.setInformativeText("\n".join(lines))
+        about.setDetailedText(third_party())
         self.show(about)
 
 

@@ -272,6 +272,11 @@ class Desktop(QObject):
         else:
             self._quit_now()
 
+    def quit_unasked(self) -> None:
+        """End app and agent at once: an installer asks, and has let answers end."""
+        if not self._quitting:
+            self._quit_now()
+
     def _quit_now(self) -> None:
         self._quitting = True
         self.actions.menu.setEnabled(False)

@@ -16,6 +16,7 @@ from fleetapp.errors import FleetError, ReadOnly
 log = logging.getLogger("ui.instance")
 
 RAISE = b"raise\n"
+QUIT = b"quit\n"
 DEADLINE_MS = 5000
 
 
@@ -35,6 +36,8 @@ class SingleInstance(QObject):
 
     raised = Signal()
     """Somebody has started the app again."""
+    quit_wanted = Signal()
+    """The installer is about to replace or remove the app."""
 
     def __init__(self, home: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -63,15 +66,29 @@ class SingleInstance(QObject):
                 self.tr("The state folder of fleetapp cannot be written."),
                 remedy=self.tr("Check who owns it and whether the disk is full."),
             )
-        self._ask_first()
+        self._ask_first(RAISE)
         return False
+
+    def end_first(self, seconds: float) -> bool:
+        """Ask the app that runs here to quit; whether it is gone within ``seconds``.
+
+        Raises:
+            ReadOnly: the state folder cannot be written.
+            InstanceHung: it does not answer.
+        """
+        if not self._lock.tryLock(0):
+            self._ask_first(QUIT)
+            if not self._lock.tryLock(round(seconds * 1000)):
+                return False
+        self._lock.unlock()
+        return True
 
     def release(self) -> None:
         """Let the next start be the first."""
         self._server.close()
         self._lock.unlock()
 
-    def _ask_first(self) -> None:
+    def _ask_first(self, what: bytes) -> None:
         """Blocks for at most DEADLINE_MS; no window of ours exists yet."""
         end = time.monotonic() + DEADLINE_MS / 1000
         while time.monotonic() < end:
@@ -81,7 +98,7 @@ class SingleInstance(QObject):
             if not socket.waitForConnected(200):
                 time.sleep(0.05)
                 continue
-            socket.write(RAISE)
+            socket.write(what)
             left = max(1, round((end - time.monotonic()) * 1000))
             if socket.waitForReadyRead(left):
                 return
@@ -98,10 +115,12 @@ class SingleInstance(QObject):
                 self._read(socket)
 
     def _read(self, socket: QLocalSocket) -> None:
-        if bytes(socket.readAll().data()).startswith(RAISE):
-            socket.write(b"ok\n")
-            socket.flush()
-            self.raised.emit()
+        asked = bytes(socket.readAll().data())
+        for word, signal in ((RAISE, self.raised), (QUIT, self.quit_wanted)):
+            if asked.startswith(word):
+                socket.write(b"ok\n")
+                socket.flush()
+                signal.emit()
         socket.disconnectFromServer()
 
 

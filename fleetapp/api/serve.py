@@ -11,7 +11,6 @@ import os
 import secrets
 import signal
 import ssl
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ from aiohttp import web
 
 from fleetapp import __version__
 from fleetapp.agent.agent import Agent
+from fleetapp.agent.deployed import DeployedJoin
 from fleetapp.agent.limiter import Limiter
 from fleetapp.agent.pc import Bound
 from fleetapp.api.auth import key_authorizer, loopback_authorizer
@@ -38,8 +38,10 @@ from fleetapp.fleet.trust import TrustList
 from fleetapp.hub.hub import Hub
 from fleetapp.logs import setup_logging
 from fleetapp.platform import current
+from fleetapp.platform.jobs import end_children_with_me
 from fleetapp.platform.lock import InstanceLock
 from fleetapp.platform.paths import Paths
+from fleetapp.platform.stdio import take_stdin
 from fleetapp.settings import SettingsStore
 
 log = logging.getLogger("fleetapp.api.serve")
@@ -140,6 +142,7 @@ async def run_agent(
     platform.make_private_dir(home)
     with InstanceLock(paths.lock_file):
         setup_logging(paths, "agent")
+        end_children_with_me()
         settings = SettingsStore(paths, platform).load()
         token = _token(paths)
         agent = Agent(paths, platform, HttpServers())
@@ -164,7 +167,11 @@ async def run_agent(
             log.info("agent %s listens on 127.0.0.1:%d", __version__, local.port)
             if ready is not None:
                 ready(local.port)
-            await agent.finished.wait()
+            deployed = asyncio.create_task(DeployedJoin(paths, agent).run())
+            try:
+                await agent.finished.wait()
+            finally:
+                deployed.cancel()
         finally:
             paths.agent_file.unlink(missing_ok=True)
             await agent.stop()
@@ -201,11 +208,11 @@ def _end_on_signals(agent: Agent) -> None:
 
 
 def _end_with_stdin(agent: Agent) -> None:
-    loop = asyncio.get_running_loop()
+    loop, source = asyncio.get_running_loop(), take_stdin()
 
     def watch() -> None:
         with contextlib.suppress(OSError, ValueError):
-            while sys.stdin.buffer.read(4096):
+            while source.read(4096):
                 pass
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(agent.finish)

@@ -55,8 +55,9 @@ COMMANDS = {
     "trace": Lazy("fleetapp.cli.agent_cmds", "trace", "Write where the time of steps went."),
     "bench": Lazy("fleetapp.bench.commands", "bench", "Measurements that anyone can repeat."),
     "quit": Lazy("fleetapp.cli.agent_cmds", "quit_agent", "End this PC's agent."),
+    "setup": Lazy("fleetapp.cli.setup", "setup", ""),
 }
-"""In the order of the help page."""
+"""In the order of the help page; one without a help text is not on it."""
 
 
 class _PipeClosed(Exception):
@@ -67,7 +68,7 @@ class LazyGroup(click.Group):
     """A group whose commands live in modules that are imported when they are called."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return [name for name, lazy in COMMANDS.items() if _exists(lazy.module)]
+        return [n for n, lazy in COMMANDS.items() if lazy.help and _exists(lazy.module)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         lazy = COMMANDS.get(cmd_name)

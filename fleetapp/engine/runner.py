@@ -44,6 +44,7 @@ from fleetapp.fleet.enrolment import Credentials
 from fleetapp.fleet.tls import client_context, hostname_of, peer_spki, server_context
 from fleetapp.models.manifest import StageManifest
 from fleetapp.platform import current
+from fleetapp.platform.stdio import take_stdin
 from fleetapp.types import DeviceId, FleetId
 
 log = logging.getLogger("fleetapp.engine.runner")
@@ -359,9 +360,8 @@ def take_stdio() -> tuple[BinaryIO, BinaryIO]:
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415
 
-        msvcrt.setmode(0, os.O_BINARY)
         msvcrt.setmode(out, os.O_BINARY)
-    return os.fdopen(0, "rb", closefd=False), os.fdopen(out, "wb")
+    return take_stdin(), os.fdopen(out, "wb")
 
 
 def main(loader: Loader = load_openvino) -> int:

@@ -11,17 +11,19 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from fleetapp.errors import FleetError
 from fleetapp.models.child import Line, Request, as_error, emit
 from fleetapp.models.progress import Progress
+from fleetapp.platform.stdio import take_stdin
 from fleetapp.types import LayerRange
 
 
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+def _end_with_parent(source: BinaryIO) -> None:
+    source.read()
     os._exit(3)
 
 
@@ -48,8 +50,9 @@ def _run(request: Request) -> object:
 
 def main() -> int:
     """Serve one request; return the exit code."""
-    request = msgspec.json.decode(sys.stdin.buffer.readline(), type=Request)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    source = take_stdin()
+    request = msgspec.json.decode(source.readline(), type=Request)
+    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
     try:
         result = _run(request)
     except FleetError as e:

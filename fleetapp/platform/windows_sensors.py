@@ -220,7 +220,9 @@ class WindowsSensors:
         awake = _U64()  # in 100 ns; stands still in sleep, which GetTickCount64 does not
         if not self._calls.kernel32.QueryUnbiasedInterruptTime(ctypes.byref(awake)):
             return 0.0
-        return float(self._calls.kernel32.GetTickCount64()) / 1e3 - float(awake.value) / 1e7
+        up = float(self._calls.kernel32.GetTickCount64()) / 1e3
+        # the coarser clock of the two lags behind by up to 16 ms
+        return max(0.0, up - float(awake.value) / 1e7)
 
     def watch_sleep(self, going: Callable[[bool], None]) -> None:
         def heard(_context: object, kind: int, _setting: object) -> int:

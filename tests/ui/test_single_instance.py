@@ -44,6 +44,36 @@ def test_a_second_start_raises_the_first_and_ends_well(qtbot: QtBot, home: Path)
     first.release()
 
 
+def start_with_quit(home: Path, second: QProcess) -> None:
+    environment = QProcessEnvironment.systemEnvironment()
+    environment.insert("FLEETAPP_HOME", str(home))
+    environment.insert("QT_QPA_PLATFORM", "offscreen")
+    second.setWorkingDirectory(str(ROOT))
+    second.setProcessEnvironment(environment)
+    second.start(sys.executable, ["-m", "ui.app", "--quit"])
+
+
+def test_an_installer_can_ask_the_first_to_quit(qtbot: QtBot, home: Path) -> None:
+    first = SingleInstance(home)
+    assert first.claim()
+    first.quit_wanted.connect(first.release)
+    second = QProcess()
+    with qtbot.waitSignals([first.quit_wanted, second.finished], timeout=SLOW):
+        start_with_quit(home, second)
+    assert second.exitCode() == 0, second.readAllStandardError().data().decode()
+    assert not (home / "logs").exists(), "it must not have started an agent"
+    heir = SingleInstance(home)
+    assert heir.claim(), "whoever asked must not keep the lock"
+    heir.release()
+
+
+def test_asking_nobody_to_quit_is_fine(qtbot: QtBot, home: Path) -> None:
+    second = QProcess()
+    with qtbot.waitSignal(second.finished, timeout=SLOW):
+        start_with_quit(home, second)
+    assert second.exitCode() == 0, second.readAllStandardError().data().decode()
+
+
 def test_lock_and_socket_of_a_killed_app_are_ignored(qtbot: QtBot, home: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(home)], cwd=ROOT, stdout=subprocess.PIPE, text=True

@@ -124,6 +124,6 @@ def test_debian_packages_are_listed_once_each_with_a_known_group() -> None:
         if line and not line.startswith("#")
     ]
     assert all(len(row) == 3 for row in rows), "group, package, what for"
-    assert {group for group, _, _ in rows} == {"python", "desktop", "test"}
+    assert {group for group, _, _ in rows} == {"python", "desktop", "test", "windows"}
     names = [name for _, name, _ in rows]
     assert len(names) == len(set(names))

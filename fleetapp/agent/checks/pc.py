@@ -34,6 +34,12 @@ def python(_: Subject) -> Finding:
     return Finding("Python", "fail", f"{version} is not supported.", "Use Python 3.11 to 3.13.")
 
 
+def _wanted_here(requirement: str) -> bool:
+    """Whether a line of the metadata is for this system and for no extra."""
+    system = re.search(r"sys_platform == ['\"](\w+)['\"]", requirement)
+    return "extra ==" not in requirement and (system is None or system[1] == sys.platform)
+
+
 def packages(_: Subject) -> Finding:
     """Is everything there that fleetapp needs?"""
     try:
@@ -42,7 +48,7 @@ def packages(_: Subject) -> Finding:
         return Finding(
             "Packages", "fail", "fleetapp itself is not installed.", "Install it with pip."
         )
-    names = [re.split(r"[^A-Za-z0-9._-]", w, maxsplit=1)[0] for w in wanted if "extra ==" not in w]
+    names = [re.split(r"[^A-Za-z0-9._-]", w, maxsplit=1)[0] for w in wanted if _wanted_here(w)]
     missing = []
     for name in names:
         try:

@@ -262,3 +262,17 @@ def test_without_an_agent_a_vpn_alone_is_noticed(tmp_path: Path) -> None:
     assert finding.state == "warn"
     assert "VPN only" in finding.detail
     assert "--hub" in finding.remedy
+
+
+def test_what_another_system_needs_is_not_missed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        "click>=8",
+        "winthing>=1; sys_platform == 'win32'",
+        "linthing; sys_platform == 'linux'",
+    ]
+    monkeypatch.setattr(pc.importlib.metadata, "requires", lambda _: lines)
+    missing = {"win32": "winthing", "linux": "linthing"}
+    for system, name in missing.items():
+        monkeypatch.setattr(pc.sys, "platform", system)
+        found = pc.packages(None)  # type: ignore[arg-type]
+        assert found.detail == f"Missing: {name}."

@@ -117,3 +117,9 @@ def test_usage_tells_our_own_work_from_that_of_others(sensors: WindowsSensors) -
     assert later.others_cpu is not None
     assert 0 <= later.others_cpu <= 100
     assert any("python" in name or "pytest" in name for name in sensors.programs())
+
+
+def test_a_clock_that_lags_is_no_sleep_backwards() -> None:
+    fake = FakeWindows()
+    fake.tick, fake.awake_ms = 1_000_000, 1_000_010
+    assert WindowsSensors(fake.calls()).slept() == 0.0

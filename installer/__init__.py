@@ -1,0 +1,1 @@
+"""Builds the Windows installers on Linux; docs/install.md and docs/windows-build.md say how."""
