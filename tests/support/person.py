@@ -13,6 +13,9 @@ from typing import Any
 
 from tests.support.screen import PATIENCE, Screen
 
+AIM = 0.1
+"""Seconds from the first look at something to the click on it."""
+
 
 class Person:
     """In front of one desktop app on ``screen``.
@@ -81,9 +84,9 @@ class Person:
     def clicks_at(self, spot: str) -> None:
         """The same where the place is told by one of the functions of ``driven_app``."""
         x, y = self.waits(spot)
-        # a layout that is still moving would be missed
-        while (again := self.waits(spot)) != [x, y]:
-            x, y = again
+        # what is still moving would be missed
+        while (time.sleep(AIM), self.waits(spot))[1] != [x, y]:
+            x, y = self.waits(spot)
         self._screen.do("mousemove", str(x), str(y), "click", "1")
 
     def chooses_entry(self, action: str) -> None:

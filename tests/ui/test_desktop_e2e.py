@@ -249,6 +249,9 @@ def test_an_admin_and_an_employee_at_their_pcs(
     screen.picture("fleet with a question")
     admin.clicks_at("spot_of_yes(desktop.fleet.nodes.question)")
     joining.join(SLOW)
+    # the list of what needs attention has become shorter, and what is below it has moved
+    admin.waits(f"{admin.row(device[3])} != 'Waits for approval'")
+    admin.waits("len(desktop.fleet.model.concerns) == 1")
     assert fourth.get("status")["fleet_id"] == office[0].get("status")["fleet_id"]
 
     # evicted and shut out
@@ -278,6 +281,8 @@ def test_what_breaks_comes_back(screen: Screen, alone: AgentProcess) -> None:
     admin = Admin(screen, alone.home, **alone.variables)
     wait_for(screen.icon_position, "the icon in the panel")
     admin.waits("desktop.session.view.admin")
+    admin.chooses_entry("fleet")
+    admin.waits("desktop.fleet.model.freshness == 'live'")
     admin.opens_chat()
     admin.limits_answers(TOKENS)
     admin.asks(QUESTION)
@@ -293,10 +298,13 @@ def test_what_breaks_comes_back(screen: Screen, alone: AgentProcess) -> None:
     admin.waits(f"{CHAT}.agent_line.isVisible()", 5.0)
     assert "agent on this PC is starting" in admin.sees(f"{CHAT}.agent_line.text()")
     assert admin.sees(f"{CHAT}.composer.current_text()") == "not sent yet"
+    admin.waits("desktop.fleet.model.freshness == 'stale'")
+    assert "What you see is the state of" in admin.waits("desktop.fleet.trouble.label.text()")
     screen.picture("agent killed")
     admin.waits("desktop.session.view.link == 'connected'", SLOW)
     assert time.monotonic() - killed < 30
     admin.waits(f"not {CHAT}.agent_line.isVisible()")
+    admin.waits("desktop.fleet.model.freshness == 'live' and not desktop.fleet.trouble.isVisible()")
     again = read_endpoint(alone.home).pid
     assert again != alone.pid
     # what it served it serves again
