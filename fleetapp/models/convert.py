@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from pathlib import Path
 
 from fleetapp.errors import CorruptModel, StorageError
@@ -26,9 +26,12 @@ def gguf_to_ir(source: Path, target: Path, progress: ProgressFn) -> None:
 
     progress(Progress("converting"))
     try:
-        pipeline = openvino_genai.LLMPipeline(
-            os.fspath(source), "CPU", enable_save_ov_model=True, INFERENCE_NUM_THREADS=2
-        )
+        # By its bare name: on Windows the converter opens paths in the old code page, in which a
+        # home folder may have no name (trap T25). Only the worker, a process of its own, gets here.
+        with contextlib.chdir(source.parent):
+            pipeline = openvino_genai.LLMPipeline(
+                f"./{source.name}", "CPU", enable_save_ov_model=True, INFERENCE_NUM_THREADS=2
+            )
     except (RuntimeError, IndexError, ValueError, MemoryError) as e:
         if "iostream" in str(e):  # what its writer says when it cannot write
             raise StorageError(
