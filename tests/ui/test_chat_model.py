@@ -26,6 +26,7 @@ from tests.support.fake_chat_api import (
 )
 from ui.chat import transport
 from ui.chat.model import ChatModel
+from ui.chat.schema import JOURNAL_PAGES
 from ui.chat.store import ConversationStore
 from ui.chat.values import NEW, Message, Options
 from ui.client import AgentClient
@@ -362,3 +363,28 @@ def test_deleting_everything_while_answers_come(
     chat.delete_all()
     assert not chat.busy
     assert chat.store.conversations() == []
+
+
+def test_the_disk_is_waited_for_only_when_no_answer_comes(
+    qtbot: QtBot, chat: ChatModel, api: FakeChatApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat._tidy_later.setInterval(50)
+    asked: list[str] = []
+    run = chat.store._run
+
+    def watched(sql: str, *values: Any) -> Any:
+        asked.append(sql)
+        return run(sql, *values)
+
+    monkeypatch.setattr(chat.store, "_run", watched)
+    assert chat.store._db.execute("PRAGMA wal_autocheckpoint").fetchone() == (JOURNAL_PAGES,)
+    api.replies = [saying("quick"), api.gated("slow ", "answer")]
+    chat.ask(NEW, "q")
+    idle(qtbot, chat)
+    conversation = chat.ask(NEW, "at once again")
+    has_text(qtbot, chat, conversation, "slow ")
+    qtbot.wait(150)
+    assert not [sql for sql in asked if "checkpoint" in sql]
+    api.gate.set()
+    idle(qtbot, chat)
+    qtbot.waitUntil(lambda: len([sql for sql in asked if "checkpoint" in sql]) == 1)

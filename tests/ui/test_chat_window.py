@@ -679,6 +679,7 @@ def test_why_nothing_can_be_asked_is_said_until_it_can(
     unreachable = joined_status(state="connecting", reason="DESK-1 does not answer.")
     chats.show_agent(AgentView("connected", unreachable))
     assert window.agent_line.text() == "DESK-1 does not answer."
+    qtbot.waitUntil(lambda: not chats.model._asking_models)
     asked = len([path for _, path, _ in api.requests if path == "/v1/models"])
     chats.show_agent(AgentView("connected", joined_status()))
     assert not window.agent_line.isVisible()

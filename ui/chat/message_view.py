@@ -210,6 +210,8 @@ class MessageView(QFrame):
             widget = CodeBlock(self)
         else:
             widget = ProseBlock(self, plain=self.message.role == "user")
+            # before there is text, which would be laid out for no width at all
+            widget.setLineWrapColumnOrWidth(self._width - 2 * PAD)
             widget.link_chosen.connect(self.link_chosen)
             widget.setAccessibleName(self.accessibleName())
         widget.show_block(block)

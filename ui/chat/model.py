@@ -27,6 +27,8 @@ SAVE_EVERY = 1.0
 """Seconds between two saves of an answer under way: what a crash may take."""
 LOOK_MS = 500
 """Between two looks whether a stream stands still."""
+TIDY_MS = 3000
+"""After the last answer, until the history's journal is put into its file."""
 DEFAULTS = "options"
 """Under which the newest choice of options is remembered, for new conversations."""
 
@@ -77,6 +79,8 @@ class ChatModel(QObject):
         self._asking_models = False
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._look_for_pauses)
+        self._tidy_later = QTimer(self, singleShot=True, interval=TIDY_MS)
+        self._tidy_later.timeout.connect(self._tidy)
         store.lost_file = self._lost_file
 
     # what there is
@@ -198,6 +202,7 @@ class ChatModel(QObject):
         """The app ends: answers under way are kept as far as they have come."""
         for conversation in list(self._runs):
             self._finish(conversation, "interrupted")
+        self._tidy_later.stop()
         self.store.close()
 
     # the life of an answer
@@ -269,6 +274,11 @@ class ChatModel(QObject):
         self._runs.pop(conversation).close()
         if not self._runs:
             self._look.stop()
+            self._tidy_later.start()
+
+    def _tidy(self) -> None:
+        if not self._runs:
+            self.store.tidy()
 
     def _look_for_pauses(self) -> None:
         for conversation in list(self._runs):

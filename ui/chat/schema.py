@@ -61,6 +61,8 @@ MIGRATIONS = (
 """Each brings the file from version n to n + 1. Never change one that was released; add one."""
 
 VERSION = len(MIGRATIONS)
+JOURNAL_PAGES = 16_000
+"""Of 4 KiB, in the journal before it is put into the file although somebody may be looking."""
 CHECK_UP_TO = 64 * 1024 * 1024
 """Bytes; a larger file is not checked page by page at every start."""
 
@@ -126,6 +128,8 @@ def _open(path: Path) -> sqlite3.Connection:
         # written through at checkpoints only: a power cut may take the last second, never the file
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        # a checkpoint waits for the disk: when nobody does (see ``tidy``), unless it gets too large
+        connection.execute(f"PRAGMA wal_autocheckpoint = {JOURNAL_PAGES}")
         if known and path.stat().st_size <= CHECK_UP_TO:
             _check(connection)
         return _migrated(connection)

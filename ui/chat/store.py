@@ -133,6 +133,10 @@ class ConversationStore:
         self._run("INSERT INTO messages_text (messages_text) VALUES ('optimize')")
         self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def tidy(self) -> None:
+        """Put the journal into the file, which waits for the disk."""
+        self._run("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
     def copy_to(self, path: Path) -> None:
         """The whole history as one file that this program, or any SQLite, can read.
 
