@@ -68,7 +68,9 @@ class Prepared:
         source = folder / "model.gguf"
         try:
             source.symlink_to(self.path)
-        except OSError:  # Windows without the right to make symbolic links
+            source.open("rb").close()
+        except OSError:  # no right to make symbolic links, or one that leads nowhere: Windows
+            source.unlink(missing_ok=True)
             link_or_copy(self.path, source)
         watch = child.Watch(folder, "converting", self.path.stat().st_size)
         child.run(child.Request("convert", str(source), str(folder)), progress, watch=watch)
