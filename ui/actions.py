@@ -38,6 +38,7 @@ class Actions(QObject):
         self.join = QAction(self.tr("&Join a fleet…"), self)
         self.create = QAction(self.tr("Create a fl&eet…"), self)
         self.invite = QAction(self.tr("New join c&ode…"), self)
+        self.leave = QAction(self.tr("Lea&ve the fleet…"), self)
         self.settings = QAction(self.tr("Settin&gs…"), self)
         self.settings.setShortcut(QKeySequence("Ctrl+,"))
         # the shortcut belongs to the windows; a menu of the tray has no keyboard of its own
@@ -51,7 +52,7 @@ class Actions(QObject):
             (self.status,),
             (self.contribute, self.pause, self.resume, self.finish, self.start_agent),
             (self.chat, self.this_pc, self.fleet),
-            (self.set_up, self.join, self.create, self.invite),
+            (self.set_up, self.join, self.create, self.invite, self.leave),
             (self.settings, self.export, self.about),
             (self.quit,),
         ):
@@ -72,6 +73,7 @@ class Actions(QObject):
             action.setVisible(self._may_set_up)
         self.show_set_up(under_way=self._under_way)
         self.invite.setVisible(connected and view.admin)
+        self.leave.setVisible(connected and view.joined and not view.coordinates)
         self.export.setVisible(view.link != "starting")
 
     def show_set_up(self, *, under_way: bool) -> None:

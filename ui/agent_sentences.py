@@ -51,6 +51,13 @@ STATES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "The coordinator cannot be reached: {why}."),
     QT_TRANSLATE_NOOP("Agent", "Joining took too long."),
     QT_TRANSLATE_NOOP("Agent", "Try again, or ask the admin to approve."),
+    QT_TRANSLATE_NOOP("Agent", "The coordinator does not count this PC as a member any more."),
+    QT_TRANSLATE_NOOP(
+        "Agent",
+        "If it was put out, 'fleetapp fleet leave' here and join with a code; if it was revoked, "
+        "only an admin can let it in again.",
+    ),
+    QT_TRANSLATE_NOOP("Agent", "Waiting for the admin to approve this PC; its id is {device}."),
 )
 
 PHASES: tuple[str, ...] = (

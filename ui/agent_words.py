@@ -26,7 +26,8 @@ _BETWEEN = re.compile(r"(?<=[.!?]) (?=[A-Z'])")
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple(
         (re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(sentence))), sentence)
-        for sentence in sorted(SENTENCES, key=lambda s: s.count("{"))  # exact ones go first
+        # exact ones go first, and of the others those that say the most themselves
+        for sentence in sorted(SENTENCES, key=lambda s: (s.count("{"), -len(s)))
     )
 
 

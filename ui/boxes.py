@@ -45,6 +45,24 @@ class Boxes(QObject):
         go.clicked.connect(leave)
         self.show(question)
 
+    def ask_to_leave(self, fleet: str, leave: Callable[[], object]) -> None:
+        """Ask before the fleet is left; staying is the default."""
+        question = QMessageBox(
+            QMessageBox.Icon.Question,
+            self.tr("Leave the fleet?"),
+            self.tr("This PC will belong to the fleet “{fleet}” no longer.").format(fleet=fleet),
+        )
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setInformativeText(
+            self.tr("It ends its work for the fleet. Coming back takes a new join code.")
+        )
+        go = question.addButton(self.tr("&Leave"), QMessageBox.ButtonRole.DestructiveRole)
+        stay = question.addButton(self.tr("&Stay"), QMessageBox.ButtonRole.RejectRole)
+        question.setDefaultButton(stay)
+        question.setEscapeButton(stay)
+        go.clicked.connect(leave)
+        self.show(question)
+
     def still_running(self, pid: int, then: Callable[[], object]) -> None:
         """The agent did not end when it was asked to."""
         warning = QMessageBox(

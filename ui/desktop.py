@@ -94,6 +94,7 @@ class Desktop(QObject):
         actions.start_agent.triggered.connect(session.start_agent)
         actions.join.triggered.connect(lambda: self._open(JoinDialog))
         actions.create.triggered.connect(lambda: self._open(CreateDialog))
+        actions.leave.triggered.connect(self._leave)
         actions.invite.triggered.connect(lambda: self._open(InviteDialog))
         actions.about.triggered.connect(lambda: self.boxes.about(session.view))
         actions.quit.triggered.connect(self.quit)
@@ -238,6 +239,15 @@ class Desktop(QObject):
         self.window.show_error(None)
         ask().then(lambda _: None, self._refused)
 
+    def _leave(self) -> None:
+        status = self.session.view.status
+        if status is None:
+            return
+        self.boxes.ask_to_leave(
+            status.fleet_name,
+            lambda: self.session.leave_fleet().then(lambda _: None, self._refused),
+        )
+
     def _refused(self, error: FleetError) -> None:
         self.window.show_error(error)
         if not self.window.isVisible():
@@ -258,6 +268,11 @@ class Desktop(QObject):
                     models=", ".join(models)
                 ),
                 self.tr(
+                    "This PC coordinates the fleet: answers that are being written break off, and "
+                    "nobody gets any until fleetapp is started here again."
+                )
+                if self.session.view.coordinates
+                else self.tr(
                     "If you quit now, answers that are being written may break off, and other PCs "
                     "have to take over."
                 ),

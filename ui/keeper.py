@@ -168,4 +168,7 @@ class AgentKeeper(QObject):
         except OSError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1].rstrip(".")[:200] if lines else ""
+        # what happened, and below it what to do
+        errors = [i for i, line in enumerate(lines) if line.startswith("Error: ")]
+        last = lines[errors[-1] :] if errors else lines[-1:]
+        return " ".join(last).removeprefix("Error: ").rstrip(".")[:400]

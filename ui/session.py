@@ -100,6 +100,10 @@ class AgentSession(QObject):
         """Ask the agent to contribute or not; the next status tells the outcome."""
         return self.client.post("/local/v1/contribute", {"on": on}, None)
 
+    def leave_fleet(self) -> Call:
+        """Belong to the fleet no longer; coming back takes a new code."""
+        return self.client.post("/local/v1/fleet/leave", {}, None, CREATE_DEADLINE)
+
     def join_fleet(self, code: str, hub_address: str = "") -> Call:
         """Succeeds when the fleet has accepted this PC, or noted it for approval."""
         body = {"code": code} | ({"hub_address": hub_address} if hub_address else {})

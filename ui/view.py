@@ -51,6 +51,10 @@ class AgentView:
         return self.status.contribution if self.status is not None else ContributionView()
 
     @property
+    def coordinates(self) -> bool:
+        return self.joined and self.status is not None and self.status.role == "coordinator"
+
+    @property
     def icon(self) -> IconName:
         match self.link:
             case "starting":

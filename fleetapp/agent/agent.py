@@ -370,6 +370,7 @@ class Agent:
         if not 0 <= stages <= 1000:
             raise BadRequest("The number of stages is 0 (automatic) or more.")
         self.models.require_settled(model)
+        hub.models.require_enough(model, stages)
         server = hub.models.serve(model, precision or self._settings.precision, stages, draft)
         await server.wait_decided(DECIDE_SECONDS)
         return server.views()[0]

@@ -265,7 +265,7 @@ async def _ask(
             if not answer.pending:
                 return _check(hub, answer)
             queued = True
-        waiting(f"{APPROVAL} to approve this PC; its id is {identity.device_id}.")
+        waiting(f"Waiting for the admin to approve this PC; its id is {identity.device_id}.")
         await asyncio.sleep(poll)
 
 

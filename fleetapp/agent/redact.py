@@ -64,7 +64,7 @@ class Redactor:
         """
         if isinstance(value, str):
             return self.text(value)
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [self.value(v, fields=fields) for v in value]
         if isinstance(value, dict):
             return {

@@ -120,6 +120,20 @@ class Models:
             task.add_done_callback(self._ending.discard)
         return self._keep(wanted)
 
+    def require_enough(self, model_id: str, stages: int) -> None:
+        """Before what serves is given up for something that cannot be had now.
+
+        Raises:
+            NoCapacity: the model is served, and fewer PCs contribute than it shall have stages.
+        """
+        there = sum(not c.draining for c in self.candidates())
+        current = self._servers.get(model_id)
+        if current is not None and current.live and stages > there:
+            raise NoCapacity(
+                f"{there} of {stages} PCs are ready, so {model_id} is served as before.",
+                remedy="Let more PCs contribute, or ask for fewer stages.",
+            )
+
     async def unserve(self, model_id: str) -> None:
         """Stop serving a model.
 

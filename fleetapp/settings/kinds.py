@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,18 @@ def _host_port(raw: Any) -> str:
     return text
 
 
+def _host(raw: Any) -> str:
+    text = _text(raw)
+    name = re.fullmatch(r"(?!-)[A-Za-z0-9-]{1,63}(\.(?!-)[A-Za-z0-9-]{1,63})*", text)
+    digits = re.fullmatch(r"[0-9.]+", text)
+    try:
+        if digits or name is None:
+            ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError("an address or a host name, for example 192.0.2.12") from None
+    return text
+
+
 def _addresses(raw: Any) -> str:
     parts = [p.strip() for p in _text(raw).split(",") if p.strip()]
     try:
@@ -144,6 +157,7 @@ SWITCH: Final = Kind("switch", parse_bool)
 PERCENT: Final = number(0, 100, "%")
 PORT: Final = number(0, _MAX_PORT)
 TEXT: Final = Kind("text", _text)
+HOST: Final = Kind("text", _host)
 FOLDER: Final = Kind("folder", _folder)
 HOST_PORT: Final = Kind("host_port", _host_port, example="hub.example.org:8485")
 ADDRESSES: Final = Kind("addresses", _addresses, example="192.0.2.7,198.51.100.7")

@@ -191,7 +191,7 @@ class Settings:
         applies="restart",
     )  # fmt: skip
     api_host: str = _setting(
-        "coordinator", "127.0.0.1", kinds.TEXT,
+        "coordinator", "127.0.0.1", kinds.HOST,
         "API address", "Address on which the fleet's API listens on the coordinator.",
         applies="restart",
     )  # fmt: skip

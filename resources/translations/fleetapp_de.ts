@@ -40,6 +40,10 @@
         <translation>Flotte &amp;erstellen…</translation>
     </message>
     <message>
+        <source>Lea&amp;ve the fleet…</source>
+        <translation>Flotte &amp;verlassen…</translation>
+    </message>
+    <message>
         <source>&amp;Pause</source>
         <translation>&amp;Pause</translation>
     </message>
@@ -233,6 +237,18 @@
     <message>
         <source>Try again, or ask the admin to approve.</source>
         <translation>Versuchen Sie es noch einmal, oder bitten Sie den Administrator um die Freigabe.</translation>
+    </message>
+    <message>
+        <source>The coordinator does not count this PC as a member any more.</source>
+        <translation>Der Koordinator zählt diesen PC nicht mehr zu seinen Mitgliedern.</translation>
+    </message>
+    <message>
+        <source>If it was put out, &apos;fleetapp fleet leave&apos; here and join with a code; if it was revoked, only an admin can let it in again.</source>
+        <translation>Wurde er hinausgenommen, verlassen Sie hier die Flotte und treten mit einem Code wieder bei; wurde er gesperrt, kann nur ein Administrator ihn wieder einlassen.</translation>
+    </message>
+    <message>
+        <source>Waiting for the admin to approve this PC; its id is {device}.</source>
+        <translation>Wartet auf die Freigabe durch den Administrator; die Kennung dieses PCs ist {device}.</translation>
     </message>
     <message>
         <source>Waiting {model}.</source>
@@ -819,6 +835,26 @@
     <message>
         <source>&amp;Keep running</source>
         <translation>&amp;Weiterlaufen lassen</translation>
+    </message>
+    <message>
+        <source>Leave the fleet?</source>
+        <translation>Flotte verlassen?</translation>
+    </message>
+    <message>
+        <source>This PC will belong to the fleet “{fleet}” no longer.</source>
+        <translation>Dieser PC gehört dann nicht mehr zur Flotte „{fleet}“.</translation>
+    </message>
+    <message>
+        <source>It ends its work for the fleet. Coming back takes a new join code.</source>
+        <translation>Er beendet seine Arbeit für die Flotte. Für die Rückkehr braucht es einen neuen Beitrittscode.</translation>
+    </message>
+    <message>
+        <source>&amp;Leave</source>
+        <translation>&amp;Verlassen</translation>
+    </message>
+    <message>
+        <source>&amp;Stay</source>
+        <translation>&amp;Bleiben</translation>
     </message>
     <message>
         <source>The agent is still running</source>
@@ -1437,6 +1473,10 @@
     <message>
         <source>This PC is working for the fleet ({models}).</source>
         <translation>Dieser PC arbeitet gerade für die Flotte ({models}).</translation>
+    </message>
+    <message>
+        <source>This PC coordinates the fleet: answers that are being written break off, and nobody gets any until fleetapp is started here again.</source>
+        <translation>Dieser PC koordiniert die Flotte: Antworten, die gerade geschrieben werden, brechen ab, und niemand bekommt eine, bis fleetapp hier wieder gestartet wird.</translation>
     </message>
     <message>
         <source>If you quit now, answers that are being written may break off, and other PCs have to take over.</source>

@@ -170,16 +170,27 @@ def test_only_what_can_be_done_is_offered(
     }  # fmt: skip
     assert offered(desktop) == always | {actions.set_up, actions.join, actions.create}
     show(qtbot, desktop, agent, joined_status())
-    assert offered(desktop) == always | {actions.contribute}
-    gives = {actions.contribute, actions.pause, actions.finish}
+    assert offered(desktop) == always | {actions.contribute, actions.leave}
+    gives = {actions.contribute, actions.pause, actions.finish, actions.leave}
     show(qtbot, desktop, agent, joined_status(contribute=True, reason="Helps."))
     assert offered(desktop) == always | gives
     paused = ContributionView(reason="paused", sentence="Paused.", paused=True)
     show(qtbot, desktop, agent, joined_status(contribute=True, contribution=paused))
-    assert offered(desktop) == always | {actions.contribute, actions.resume}
+    assert offered(desktop) == always | {actions.contribute, actions.resume, actions.leave}
     show(qtbot, desktop, agent, joined_status(role="coordinator", reason="In charge."))
     runs = {actions.contribute, actions.invite, actions.fleet}
     assert offered(desktop) == always | runs
+
+
+def test_a_fleet_is_left_after_a_yes(qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi) -> None:
+    show(qtbot, desktop, agent, joined_status())
+    desktop.actions.leave.trigger()
+    box = desktop.boxes.current
+    assert box is not None
+    assert box.isVisible()
+    left = next(b for b in box.buttons() if "Leave" in b.text())
+    qtbot.mouseClick(left, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: any("fleet/leave" in str(asked) for asked in agent.requests))
 
 
 def test_a_policy_is_shown_where_it_forbids(

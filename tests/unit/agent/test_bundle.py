@@ -66,7 +66,7 @@ def test_no_planted_secret_is_in_it(paths: Paths, tmp_path: Path) -> None:
         paths,
         tmp_path / "b.zip",
         status={"reason": f"Joined by {JOIN_CODE} with {PASSPHRASE}"},
-        doctor=[Finding("Agent", "ok", f"token {TOKEN}", key="agent")],
+        doctor=(Finding("Agent", "ok", f"token {TOKEN}", key="agent"),),  # as the agent has it
     )
     everything = "\n".join(found.values())
     secrets = (TOKEN, PEM_LINE, JOIN_CODE, API_KEY, PROMPT, PASSPHRASE, "s3cr3t-of-a-code")
