@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,9 +33,11 @@ PEAK_HALF_LIFE = 600.0
 """For so long a crowd is remembered (s)."""
 LOOK_SHARE = 20.0
 """And at least so many times as long as looking took."""
-CHOOSING = "Choosing who serves which layers."
 RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
+PATIENCE = 30.0
+"""How long a hub that was away waits for as many PCs as there should be stages (s)."""
+CHOOSING = "Choosing who serves which layers."
 
 
 class ModelServer:
@@ -47,6 +50,8 @@ class ModelServer:
         look_again: seconds between two looks at whether something better could be done.
         grace: seconds that PCs have to come back with what they kept, before anything is planned
             without them; for a hub that has been away.
+        patience: seconds that such a hub waits for as many PCs as there should be stages: it may
+            have served with fewer before.
     """
 
     def __init__(
@@ -56,9 +61,12 @@ class ModelServer:
         hub: Surroundings,
         look_again: float = LOOK_AGAIN,
         grace: float = 0.0,
+        patience: float = PATIENCE,
     ) -> None:
         self._look_again = look_again
-        self._grace_until = time.monotonic() + grace
+        now = time.monotonic()
+        self._grace_until = now + grace
+        self._all_until = now + patience if grace else math.inf
         self.wanted = wanted
         self.waiting = 0
         """Requests that wait for a chain."""
@@ -339,7 +347,11 @@ class ModelServer:
                 raise NoCapacity("Waiting a moment for the PCs to come back.")
         # One that is there but has failed to load is not waited for.
         there = sum(not n.draining for n in self._hub.candidates())
-        if not nodes or (not self._served_once and there < self.wanted.stages):
+        if not nodes or (
+            not self._served_once
+            and there < self.wanted.stages
+            and time.monotonic() < self._all_until
+        ):
             wanted = max(1, self.wanted.stages)
             raise NoCapacity(f"{there} of {wanted} PCs are ready.")
         for chain in self._unserved():

@@ -2661,12 +2661,16 @@
         <translation>Grenzen</translation>
     </message>
     <message>
-        <source>All of this can be changed later in the settings.</source>
-        <translation>All das können Sie später in den Einstellungen ändern.</translation>
+        <source>What is not locked can be changed later in the settings.</source>
+        <translation>Was nicht gesperrt ist, können Sie später in den Einstellungen ändern.</translation>
     </message>
     <message>
         <source>This PC computes the answers to your own questions. Contributing is switched on for that; your fleet has no other PC, so nobody else can use this one.</source>
         <translation>Dieser PC berechnet die Antworten auf Ihre eigenen Fragen. Dafür wird das Beitragen eingeschaltet; Ihre Flotte hat keinen anderen PC, deshalb kann niemand sonst diesen benutzen.</translation>
+    </message>
+    <message>
+        <source>Your organisation has laid down whether this PC contributes. You can ask the fleet in any case.</source>
+        <translation>Ihre Organisation hat festgelegt, ob dieser PC beiträgt. Die Flotte fragen können Sie in jedem Fall.</translation>
     </message>
     <message>
         <source>You decide. Without the first tick this PC gives nothing, and you can ask the fleet all the same.</source>
@@ -3744,8 +3748,8 @@
         <translation>Es bleibt Ihr PC</translation>
     </message>
     <message>
-        <source>Nothing is computed for others before you say so. Then this PC helps while you do not need it, gives way when you come back, and can be paused from its icon at any time.</source>
-        <translation>Nichts wird für andere berechnet, bevor Sie es sagen. Dann hilft dieser PC, solange Sie ihn nicht brauchen, macht Platz, wenn Sie zurückkommen, und kann über sein Symbol jederzeit pausiert werden.</translation>
+        <source>Nothing is computed for others before you, or a policy of your organisation, say so. Then this PC helps while you do not need it, gives way when you come back, and can be paused from its icon unless a policy forbids that.</source>
+        <translation>Nichts wird für andere berechnet, bevor Sie oder eine Richtlinie Ihrer Organisation es sagen. Dann hilft dieser PC, solange Sie ihn nicht brauchen, macht Platz, wenn Sie zurückkommen, und kann über sein Symbol pausiert werden, wenn keine Richtlinie das verbietet.</translation>
     </message>
 </context>
 <context>

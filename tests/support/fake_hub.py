@@ -49,9 +49,9 @@ class FakeHub:
         self.wanted = Wanted("m", "exact", stages)
         self.server = ModelServer("c", self.wanted, self, 0.05)
 
-    def again(self, grace: float) -> None:
+    def again(self, grace: float, patience: float = 30.0) -> None:
         """As after a restart of the hub."""
-        self.server = ModelServer("d", self.wanted, self, 0.05, grace)
+        self.server = ModelServer("d", self.wanted, self, 0.05, grace, patience)
 
     @property
     def chain(self) -> Chain:

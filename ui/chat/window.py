@@ -50,6 +50,8 @@ DRAFT_MS = 400
 """After the last key."""
 MODELS_MS = 10_000
 """Between two looks at what the fleet serves, while the window can be seen."""
+WAITING_MS = 1_500
+"""The same while nothing that is served can answer."""
 OPEN = "open"
 """Under which the conversation that is shown is remembered."""
 
@@ -177,6 +179,8 @@ class ChatWindow(QWidget):
         self.saving.ask(self.current, "json")
 
     def _models_changed(self) -> None:
+        waits = not any(m.fleet.ready for m in self.model.models)
+        self._models_again.setInterval(WAITING_MS if waits else MODELS_MS)
         self.picker.show_models(self.model, self.model.options(self.current).model)
 
     def send(self, text: str) -> None:

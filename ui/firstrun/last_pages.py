@@ -39,7 +39,9 @@ class LimitsPage(PageWidget):
         self.column.addWidget(self._intro)
         self.column.addWidget(self.card)
         self.column.addWidget(
-            text_label(self.tr("All of this can be changed later in the settings."), muted=True)
+            text_label(
+                self.tr("What is not locked can be changed later in the settings."), muted=True
+            )
         )
         self.column.addStretch(1)
         self._rows: list[QWidget] = []
@@ -53,6 +55,11 @@ class LimitsPage(PageWidget):
                 "for that; your fleet has no other PC, so nobody else can use this one."
             )
             if model.alone
+            else self.tr(
+                "Your organisation has laid down whether this PC contributes. You can ask the "
+                "fleet in any case."
+            )
+            if any(s.locked for s in model.limits if s.name == "contribute")
             else self.tr(
                 "You decide. Without the first tick this PC gives nothing, and you can ask the "
                 "fleet all the same."

@@ -84,9 +84,9 @@ class WelcomePage(PageWidget):
         yours.rows.addWidget(
             text_label(
                 self.tr(
-                    "Nothing is computed for others before you say so. Then this PC helps while "
-                    "you do not need it, gives way when you come back, and can be paused from its "
-                    "icon at any time."
+                    "Nothing is computed for others before you, or a policy of your organisation, "
+                    "say so. Then this PC helps while you do not need it, gives way when you come "
+                    "back, and can be paused from its icon unless a policy forbids that."
                 )
             )
         )

@@ -121,6 +121,16 @@ async def test_a_pc_that_is_free_again_holds_copies_although_the_chain_stays() -
     await hub.server.stop("done")
 
 
+async def test_a_hub_that_was_away_serves_with_fewer_pcs_when_the_others_do_not_come() -> None:
+    hub = FakeHub("hub", "a", stages=3)
+    hub.again(grace=0.05, patience=0.3)
+    hub.server.start()
+    assert not await hub.server.wait_live(0.2), "at first it waits for them"
+    assert await hub.server.wait_live(5)
+    assert hub.chain.devices == ("hub", "a")
+    await hub.server.stop("done")
+
+
 async def test_losing_the_head_pc_moves_the_head_to_a_standby() -> None:
     hub = FakeHub("hub", "a", "b", stages=2)
     hub.server.start()
