@@ -282,16 +282,20 @@ class InFleet:
         self._gate = hub.gate
         await self.renewal.look()
         host = listen_host(self.pc)
-        self._control = await pc.servers.open_control(
-            hub, self.trust, self.enrolment.credentials, host, settings.control_port
-        )
+        # Before anybody connects: a member that brings what it has kept loaded must find that the
+        # model is wanted, or it is told to let go.
+        await hub.start()
         try:
+            self._control = await pc.servers.open_control(
+                hub, self.trust, self.enrolment.credentials, host, settings.control_port
+            )
             self.api = await pc.servers.open_api(hub, settings.api_host, settings.api_port)
         except FleetError:
-            await self._control.close()
+            await hub.stop()
+            if self._control is not None:
+                await self._control.close()
             raise
         self.hub = hub
-        await hub.start()
 
     async def _follow_addresses(self) -> None:
         """After a new lease, or in another network, others must learn where this PC is now.
