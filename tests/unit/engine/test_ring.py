@@ -27,7 +27,7 @@ from tests.support.fleet import TestFleet, TestMember
 
 E = TypeVar("E")
 MODEL = "m" * 64
-SILENCE = 2.0
+SILENCE = 3.0
 
 
 @pytest.fixture(scope="module")
