@@ -16,7 +16,7 @@ import time
 import traceback
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -27,6 +27,7 @@ from fleetapp.models.child import Line, as_error, emit
 from fleetapp.models.library import Library
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.platform import current
+from fleetapp.platform.stdio import take_stdin
 
 _EVERY = 0.1
 """Seconds between two lines of progress that differ in nothing but numbers."""
@@ -56,10 +57,10 @@ class _Parent:
         self.spki = spki
         self._answers: Queue[bytes] = Queue()
 
-    def listen(self) -> None:
+    def listen(self, source: BinaryIO) -> None:
         """Take signatures until stdin closes; then this process ends."""
         with contextlib.suppress(OSError, ValueError):
-            for raw in sys.stdin.buffer:
+            for raw in source:
                 self._answers.put(msgspec.json.decode(raw, type=bytes))
         os._exit(3)
 
@@ -108,9 +109,10 @@ def _run(order: Order, library: Library, progress: ProgressFn) -> str:
 
 def main() -> int:
     """Carry out one order; return the exit code."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    source = take_stdin()
+    order = msgspec.json.decode(source.readline(), type=Order)
     parent = _Parent(order.spki)
-    threading.Thread(target=parent.listen, daemon=True).start()
+    threading.Thread(target=parent.listen, args=(source,), daemon=True).start()
     current().lower_priority()
     try:
         library = Library(Path(order.root), parent)

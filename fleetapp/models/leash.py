@@ -11,16 +11,19 @@ import runpy
 import sys
 import threading
 import traceback
+from typing import BinaryIO
+
+from fleetapp.platform.stdio import take_stdin
 
 
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+def _end_with_parent(source: BinaryIO) -> None:
+    source.read()
     os._exit(3)
 
 
 def main() -> int:
     """Run the module; return its exit code."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(take_stdin(),), daemon=True).start()
     module, sys.argv = sys.argv[1], sys.argv[1:]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
