@@ -36,6 +36,13 @@ def same(stages: Sequence[Stage], deals: Sequence[Deal]) -> bool:
     )
 
 
+def as_planned(running: Sequence[Sequence[Stage]], layout: Layout) -> bool:
+    """Whether these chains are those of the layout, in any order."""
+    return len(running) == len(layout.chains) and all(
+        any(same(stages, deals) for deals in layout.chains) for stages in running
+    )
+
+
 def patch(
     deals: Sequence[Deal],
     sound: Collection[Stage],

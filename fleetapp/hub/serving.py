@@ -15,7 +15,7 @@ from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import Layout, copies, kept_division, match, patch, same
+from fleetapp.hub.layout import Layout, as_planned, copies, kept_division, match, patch, same
 from fleetapp.hub.planner.change import refreshed, worth_changing
 from fleetapp.hub.planner.plan import FleetPlan, ModelPlan
 from fleetapp.hub.planning import Planned, layout_of
@@ -385,7 +385,7 @@ class ModelServer:
         layout = layout_of(planned.plan, candidates)
         present = [c.stages for c in self._active()]
         kept = [any(same(stages, deals) for deals in layout.chains) for stages in present]
-        if all(kept) and len(present) == len(layout.chains):
+        if as_planned(present, layout):
             self._layout, self._plan_now = layout, planned.plan
             for chain in self._active():
                 chain.sentences = self._sentences(layout)
@@ -494,10 +494,7 @@ class ModelServer:
     def _wished_copies(self) -> tuple[Deal, ...]:
         """The plan's, if that is what runs; else some of what runs instead."""
         present = [c.stages for c in self._active()]
-        as_planned = len(present) == len(self._layout.chains) and all(
-            any(same(stages, deals) for deals in self._layout.chains) for stages in present
-        )
-        if as_planned:
+        if as_planned(present, self._layout):
             return self._layout.standbys
         return copies(present, self._pool, self._usable())
 
