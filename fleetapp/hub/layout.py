@@ -161,40 +161,54 @@ def kept_division(
             coordinator whose runner ended with it.
     """
     for count in sorted({s.count for s in spares}):
-        mine = {s.index: s for s in reversed(list(spares)) if s.sound and s.count == count}
-        missing = [i for i in range(count) if i not in mine]
+        held: list[list[Stage]] = [
+            [s for s in spares if s.sound and (s.count, s.index) == (count, index)]
+            for index in range(count)
+        ]
+        missing = [i for i, stages in enumerate(held) if not stages]
         if (whole and missing) or len(missing) == count or _neighbours(missing):
             continue
-        found: list[Deal] = []
-        for index in range(count):
-            start = found[-1].plan.layers.stop if found else 0
-            if (stage := mine.get(index)) is None:
-                after = mine.get(index + 1)
-                stop = after.plan.layers.start if after is not None else layers
-                some = next(iter(mine.values()))
-                each = some.plan.weight_bytes // max(
-                    1, some.plan.layers.stop - some.plan.layers.start
-                )
-                span = LayerRange(start, stop)
-                part = structs.replace(
-                    some.plan, layers=span, weight_bytes=each * (stop - start), memory=0
-                )
-                found.append(Deal(part, some.candidate, index, count))
-            else:
-                found.append(Deal(stage.plan, stage.candidate, index, count))
-        spans = [d.plan.layers for d in found]
-        joined = all(a.stop == b.start for a, b in itertools.pairwise(spans))
-        if joined and spans[0].start == 0 and spans[-1].stop == layers and all(map(_sane, spans)):
-            return tuple(found)
+        found = _joined(held, layers, ())
+        if found is not None:
+            return found
     return None
+
+
+def _joined(
+    held: Sequence[Sequence[Stage]], layers: int, found: tuple[Deal, ...]
+) -> tuple[Deal, ...] | None:
+    """Go on from ``found`` to the end of the model. Members may hold stages of two divisions, as
+    when the hub was lost while it changed from one to the other; one of each index fits.
+    """
+    index, count = len(found), len(held)
+    start = found[-1].plan.layers.stop if found else 0
+    if index == count:
+        return found if start == layers else None
+    if held[index]:
+        fitting = [s for s in held[index] if s.plan.layers.start == start]
+        deals = [Deal(s.plan, s.candidate, index, count) for s in fitting]
+    else:
+        after = held[index + 1] if index + 1 < count else ()
+        stops = sorted({s.plan.layers.start for s in after} if after else {layers})
+        deals = [_missing(held, LayerRange(start, stop), index) for stop in stops if stop > start]
+    for deal in deals:
+        division = _joined(held, layers, (*found, deal))
+        if division is not None:
+            return division
+    return None
+
+
+def _missing(held: Sequence[Sequence[Stage]], span: LayerRange, index: int) -> Deal:
+    """A stage that nobody holds; its size by what one of the others takes for a layer."""
+    some = next(s for stages in held for s in stages)
+    each = some.plan.weight_bytes // max(1, some.plan.layers.stop - some.plan.layers.start)
+    size = each * (span.stop - span.start)
+    part = structs.replace(some.plan, layers=span, weight_bytes=size, memory=0)
+    return Deal(part, some.candidate, index, len(held))
 
 
 def _neighbours(indices: Sequence[int]) -> bool:
     return any(b == a + 1 for a, b in itertools.pairwise(indices))
-
-
-def _sane(span: LayerRange) -> bool:
-    return span.start < span.stop
 
 
 def match(running: Sequence[Sequence[Stage]], wished: Sequence[Sequence[Deal]]) -> dict[int, int]:

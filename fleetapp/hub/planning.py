@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,10 +11,11 @@ import msgspec
 
 from fleetapp.errors import NoCapacity
 from fleetapp.hub.layout import Layout
+from fleetapp.hub.planner.change import refreshed
 from fleetapp.hub.planner.edits import Inputs
 from fleetapp.hub.planner.inputs import Demand
-from fleetapp.hub.planner.plan import FleetPlan, ModelPlan, PlannedStage
-from fleetapp.hub.stage import Candidate, Deal, StagePlan
+from fleetapp.hub.planner.plan import FleetPlan, ModelPlan, PlannedChain, PlannedStage
+from fleetapp.hub.stage import Candidate, Deal, Stage, StagePlan
 
 KV_TOKENS: Final = 2048
 """Cache tokens per user that a plan makes room for; a node takes more if it has it."""
@@ -30,6 +31,43 @@ class Planned(msgspec.Struct, frozen=True):
 def demand(users: int, stages: int, nodes: int, layers: int) -> Demand:
     """What is wanted; no more stages than there are PCs or layers."""
     return Demand(users=users, context=KV_TOKENS, stages=min(stages, nodes, layers))
+
+
+def as_it_runs(planned: Planned, running: Sequence[Sequence[Stage]]) -> FleetPlan:
+    """What runs, however it came about, with rates by the knowledge and for the users of a plan
+    that might take its place.
+
+    Args:
+        planned: what might.
+        running: stages of each chain.
+    """
+    each = -(-planned.plan.users // max(1, len(running)))
+    chains = tuple(_running_chain(planned.plan.model_id, stages, each) for stages in running)
+    plan = msgspec.structs.replace(planned.plan, chains=chains, standbys=(), alternatives=())
+    inputs = planned.inputs
+    return refreshed(FleetPlan((plan,), (), ()), inputs.nodes, inputs.links, inputs.wishes)
+
+
+def _running_chain(model_id: str, stages: Sequence[Stage], users: int) -> PlannedChain:
+    """Of its users those count as running whose cache it holds."""
+    room = min(
+        s.loaded.blocks * s.loaded.block_size // KV_TOKENS if s.loaded is not None else users
+        for s in stages
+    )
+    planned = tuple(
+        PlannedStage(
+            s.plan.device_id,
+            s.plan.name,
+            s.plan.device,
+            s.plan.layers,
+            s.plan.weight_bytes,
+            cache_bytes=0,
+            memory=s.plan.memory,
+            seconds=0.0,
+        )
+        for s in stages
+    )
+    return PlannedChain(model_id, planned, users, max(1, min(users, room)), 0.0, 0.0, 0.0)
 
 
 def layout_of(plan: ModelPlan, candidates: Iterable[Candidate]) -> Layout:

@@ -16,9 +16,10 @@ from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
 from fleetapp.hub.layout import Layout, as_planned, copies, kept_division, match, patch, same
-from fleetapp.hub.planner.change import refreshed, worth_changing
-from fleetapp.hub.planner.plan import FleetPlan, ModelPlan
-from fleetapp.hub.planning import Planned, layout_of
+from fleetapp.hub.planner.change import worth_changing
+from fleetapp.hub.planner.plan import FleetPlan
+from fleetapp.hub.planning import Planned, as_it_runs, layout_of
+from fleetapp.hub.restraint import Restraint
 from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings, adopted, find, new_stage
 from fleetapp.hub.state import Wanted
 from fleetapp.types import ChainId, ChainView, DeviceId
@@ -81,7 +82,7 @@ class ModelServer:
         self._planned: dict[Chain, Sequence[Deal]] = {}
         """Of chains that have not begun."""
         self._layout = Layout(())
-        self._plan_now: ModelPlan | None = None
+        self._restraint = Restraint()
         self._drafting = Drafting(lookup=False)
         self._pool: list[Stage] = []
         """Loaded or being loaded, in no chain: standbys, and what members kept."""
@@ -342,6 +343,7 @@ class ModelServer:
             kept = kept_division(self._pool, layers, whole=waits)
             if kept is not None and (filled := patch(kept, (), self._pool, nodes, ())) is not None:
                 self._give(self._unserved()[0], filled)
+                self._restraint.changed(self._members())
                 return
             if waits:
                 raise NoCapacity("Waiting a moment for the PCs to come back.")
@@ -360,7 +362,7 @@ class ModelServer:
             self.wanted, self._users(), self._left_out()
         )
         layout = layout_of(planned.plan, candidates)
-        self._drafting, self._plan_now = drafting, planned.plan
+        self._drafting = drafting
         self._apply(layout)
 
     async def _improve(self, nodes: Sequence[Candidate]) -> None:
@@ -386,7 +388,7 @@ class ModelServer:
         present = [c.stages for c in self._active()]
         kept = [any(same(stages, deals) for deals in layout.chains) for stages in present]
         if as_planned(present, layout):
-            self._layout, self._plan_now = layout, planned.plan
+            self._layout = layout
             for chain in self._active():
                 chain.sentences = self._sentences(layout)
             return
@@ -396,7 +398,7 @@ class ModelServer:
         if not waits and (
             leaving or makeshift or self._worth(planned, 0 if all(kept) else self.running)
         ):
-            self._drafting, self._plan_now = drafting, planned.plan
+            self._drafting = drafting
             self._apply(layout)
         else:  # it stays as it is, but there may be more PCs, or fewer, than when it was planned
             spare = copies(present, self._pool, self._usable())
@@ -413,12 +415,13 @@ class ModelServer:
 
     def _worth(self, planned: Planned, disturbed: int) -> bool:
         """``disturbed``: answers that would be computed again."""
-        if self._plan_now is None:
-            return True
-        inputs = planned.inputs
-        current = FleetPlan((self._plan_now,), (), ())
-        current = refreshed(current, inputs.nodes, inputs.links, inputs.wishes)
+        if self._restraint.holds(self._members()):
+            return False
+        current = as_it_runs(planned, [c.stages for c in self._active()])
         return worth_changing(current, FleetPlan((planned.plan,), (), ()), disturbed)
+
+    def _members(self) -> frozenset[DeviceId]:
+        return frozenset(n.device_id for n in self._usable())
 
     def _users(self) -> int:
         """How many to plan for: the most that have lately asked at once, and a quarter of the PCs
@@ -437,6 +440,7 @@ class ModelServer:
 
     def _apply(self, layout: Layout) -> None:
         self._layout = layout
+        self._restraint.changed(self._members())
         sentences = self._sentences(layout)
         running = self._active()
         pairs = match([c.stages for c in running], layout.chains)
