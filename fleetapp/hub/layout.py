@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -146,6 +146,31 @@ def copies(
             deal = Deal(stage.plan, best, stage.index, stage.count)
             wished[what] = _moved(deal, best)
     return tuple(wished.values())
+
+
+def unneeded(
+    extra: Iterable[Stage], missing: Collection[Deal], copies_: Collection[Stage]
+) -> list[Stage]:
+    """Which stages in no chain can be let go.
+
+    Such as a PC holds that had copies of several and serves one of them now: the others are the
+    only ones until they are loaded elsewhere, and another PC may be lost meanwhile.
+
+    Args:
+        extra: in no chain and not wished for where they are.
+        missing: copies that are wished for and that nobody has begun to load.
+        copies_: those that are where they are wished for, loaded or being loaded.
+    """
+    awaited = {(d.plan.layers, d.index, d.count) for d in missing}
+    awaited |= {(s.plan.layers, s.index, s.count) for s in copies_ if not s.sound}
+    needless = []
+    for stage in extra:
+        what = (stage.plan.layers, stage.index, stage.count)
+        if stage.sound and what in awaited:
+            awaited.remove(what)
+        else:
+            needless.append(stage)
+    return needless
 
 
 def kept_division(

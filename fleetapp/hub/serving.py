@@ -15,7 +15,16 @@ from fleetapp.fleet.control import FaultReport, Held, StageStatus
 from fleetapp.hub.assigning import give_out, release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import Layout, as_planned, copies, kept_division, match, patch, same
+from fleetapp.hub.layout import (
+    Layout,
+    as_planned,
+    copies,
+    kept_division,
+    match,
+    patch,
+    same,
+    unneeded,
+)
 from fleetapp.hub.planner.change import worth_changing
 from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.planning import Planned, as_it_runs, layout_of
@@ -38,6 +47,8 @@ RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
 PATIENCE = 30.0
 """How long a hub that was away waits for as many PCs as there should be stages (s)."""
+CALM = 2.5
+"""After a chain was mended its answers go on first; then copies are made for the next loss (s)."""
 CHOOSING = "Choosing who serves which layers."
 
 
@@ -83,6 +94,8 @@ class ModelServer:
         """Of chains that have not begun."""
         self._layout = Layout(())
         self._restraint = Restraint()
+        self._calm = min(CALM, 10 * look_again)
+        self._copies_from = -math.inf
         self._drafting = Drafting(lookup=False)
         self._pool: list[Stage] = []
         """Loaded or being loaded, in no chain: standbys, and what members kept."""
@@ -285,6 +298,7 @@ class ModelServer:
             self._unlinked.pop(stage.candidate.device_id, None)
         self._live.set()
         self._wake.set()
+        self._copies_from = time.monotonic() + (self._calm if self.running + self.waiting else 0.0)
 
     # ------------------------------------------------------------------ the loop
 
@@ -299,11 +313,18 @@ class ModelServer:
             except Exception:  # whatever it is must not end the looking after this model for good
                 log.exception("arranging %s failed; it is tried again", self.wanted.model_id)
             try:
-                waits = time.monotonic() < self._grace_until and not self._served_once
-                async with asyncio.timeout(0.25 if waits else self._look_again):
+                async with asyncio.timeout(self._next_arranging()):
                     await self._wake.wait()
             except TimeoutError:
                 pass
+
+    def _next_arranging(self) -> float:
+        """Seconds."""
+        now = time.monotonic()
+        if now < self._grace_until and not self._served_once:
+            return 0.25
+        calm = self._copies_from - now
+        return min(self._look_again, calm) if calm > 0 else self._look_again
 
     async def _arrange(self) -> None:
         """Mend what is broken, else see whether there is something better, else hold copies."""
@@ -504,7 +525,7 @@ class ModelServer:
 
     async def _hold_copies(self) -> None:
         """Have standbys loaded, and let go what nobody would miss."""
-        if any(not c.live for c in self._active()):
+        if any(not c.live for c in self._active()) or time.monotonic() < self._copies_from:
             return
         wished = list(self._wished_copies())
         kept: list[Stage] = []
@@ -513,8 +534,8 @@ class ModelServer:
             if deal is not None:
                 wished.remove(deal)
                 kept.append(stage)
-        surplus = [s for s in self._pool if s not in kept]
-        self._pool = kept
+        surplus = unneeded((s for s in self._pool if s not in kept), wished, kept)
+        self._pool = [s for s in self._pool if s not in surplus]
         await release(self._hub, surplus, "It is not needed.")
         if surplus:
             self._hub.changed()

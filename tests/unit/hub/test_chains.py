@@ -88,6 +88,24 @@ async def test_a_standby_takes_the_place_at_once() -> None:
     await hub.server.stop("done")
 
 
+async def test_interrupted_answers_go_on_before_copies_for_the_next_loss_are_made() -> None:
+    hub = FakeHub("hub", "a", "b", "c", "d", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.standbys(3)
+    assigned, released = len(hub.assigned), len(hub.released)
+    hub.chain.running = 4
+    hub.lose("b")
+    await hub.server.wait_live(5)
+    for _ in range(3):
+        hub.server.nodes_changed()
+        await asyncio.sleep(0.05)
+    assert len(hub.assigned) == assigned, "nothing loads while answers are fed again"
+    assert len(hub.released) == released, "and no copy is given up for it"
+    await hub.standbys(3)
+    await hub.server.stop("done")
+
+
 async def test_a_pc_that_comes_back_holds_copies_of_the_chain_that_went_on_without_it() -> None:
     hub = FakeHub("hub", "a", "b", "c", stages=3)
     hub.server.start()

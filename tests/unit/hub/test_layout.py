@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from fleetapp.fleet.control import StageStatus
-from fleetapp.hub.layout import kept_division
-from fleetapp.hub.stage import Candidate, Stage, StagePlan
+from fleetapp.hub.layout import kept_division, unneeded
+from fleetapp.hub.stage import Candidate, Deal, Stage, StagePlan
 from fleetapp.types import DeviceId, LayerRange
 
 
-def stage(name: str, index: int, start: int, stop: int, count: int = 3) -> Stage:
+def stage(
+    name: str, index: int, start: int, stop: int, count: int = 3, phase: str = "ready"
+) -> Stage:
     device = DeviceId(name)
-    status = StageStatus(assignment=f"{name}.{index}.{start}", phase="ready")
+    status = StageStatus(assignment=f"{name}.{index}.{start}", phase=phase)
     return Stage(
         assignment=status.assignment,
         plan=StagePlan(device, name, LayerRange(start, stop), 10 * (stop - start)),
@@ -18,7 +20,7 @@ def stage(name: str, index: int, start: int, stop: int, count: int = 3) -> Stage
         index=index,
         count=count,
         status=status,
-        loaded=status,
+        loaded=status if phase == "ready" else None,
     )
 
 
@@ -59,3 +61,21 @@ def test_what_does_not_fit_together_is_no_division() -> None:
     assert spans([stage("c", 2, 24, 30)]) is None, "two neighbours are missing"
     assert spans([stage("a", 0, 0, 12), stage("b", 1, 13, 24), stage("c", 2, 24, 30)]) is None
     assert spans([stage("b", 1, 12, 24), stage("c", 2, 24, 29)]) is None, "the end is missing"
+
+
+def test_the_only_copy_is_kept_until_there_is_another() -> None:
+    held = stage("a", 1, 12, 24)
+    other = stage("d", 1, 12, 24, phase="loading")
+    wish = Deal(other.plan, other.candidate, 1, 3)
+    assert unneeded([held], [wish], []) == [], "the other is not begun"
+    assert unneeded([held], [], [other]) == [], "the other is being loaded"
+    assert unneeded([held], [], [stage("d", 1, 12, 24)]) == [held], "the other is there"
+    assert unneeded([held], [], []) == [held], "nobody wants one"
+
+
+def test_one_of_two_is_enough_and_what_is_not_loaded_is_no_help() -> None:
+    held, again = stage("a", 1, 12, 24), stage("b", 1, 12, 24)
+    loading = stage("c", 1, 12, 24, phase="loading")
+    wish = Deal(held.plan, stage("d", 1, 12, 24).candidate, 1, 3)
+    assert unneeded([loading, held, again], [wish], []) == [loading, again]
+    assert unneeded([stage("a", 1, 12, 25)], [wish], [])[0].plan.layers == LayerRange(12, 25)
