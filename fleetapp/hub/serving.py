@@ -10,33 +10,24 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fleetapp.errors import FleetError, NoCapacity, NotContributing, StageSilent
+from fleetapp.errors import FleetError, NoCapacity, StageSilent
 from fleetapp.fleet.control import FaultReport, Held, StageStatus
-from fleetapp.hub.assigning import give_out, release
+from fleetapp.hub.assigning import release
 from fleetapp.hub.chains import Chain
 from fleetapp.hub.drafts import Drafting
-from fleetapp.hub.layout import (
-    Layout,
-    as_planned,
-    copies,
-    kept_division,
-    match,
-    patch,
-    same,
-    unneeded,
-)
+from fleetapp.hub.layout import Layout, as_planned, copies, kept_division, match, patch, same
+from fleetapp.hub.outcasts import Outcasts
 from fleetapp.hub.planner.change import worth_changing
 from fleetapp.hub.planner.plan import FleetPlan
 from fleetapp.hub.planning import Planned, as_it_runs, layout_of
 from fleetapp.hub.restraint import Restraint
-from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings, adopted, find, new_stage
+from fleetapp.hub.stage import Candidate, Deal, Stage, Surroundings
+from fleetapp.hub.standbys import CALM, Standbys
 from fleetapp.hub.state import Wanted
 from fleetapp.types import ChainId, ChainView, DeviceId
 
 log = logging.getLogger("fleetapp.hub.serving")
 
-EXCLUDE_SECONDS = 30.0
-"""How long a node that failed to load, or twice to link, is left out (s)."""
 LOOK_AGAIN = 5.0
 """Between two looks at whether something better could be done (s)."""
 PEAK_HALF_LIFE = 600.0
@@ -47,8 +38,6 @@ RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
 PATIENCE = 30.0
 """How long a hub that was away waits for as many PCs as there should be stages (s)."""
-CALM = 2.5
-"""After a chain was mended its answers go on first; then copies are made for the next loss (s)."""
 CHOOSING = "Choosing who serves which layers."
 
 
@@ -94,14 +83,9 @@ class ModelServer:
         """Of chains that have not begun."""
         self._layout = Layout(())
         self._restraint = Restraint()
-        self._calm = min(CALM, 10 * look_again)
-        self._copies_from = -math.inf
         self._drafting = Drafting(lookup=False)
-        self._pool: list[Stage] = []
-        """Loaded or being loaded, in no chain: standbys, and what members kept."""
-        self._excluded: dict[DeviceId, float] = {}
-        self._unlinked: dict[DeviceId, int] = {}
-        """How often in a row a node failed to link although its shard was loaded."""
+        self._standbys = Standbys(name, wanted, hub, min(CALM, 10 * look_again), self._numbers)
+        self._outcasts = Outcasts()
         self._peak = 0.0
         self._peak_at = time.monotonic()
         self._served_once = False
@@ -126,8 +110,7 @@ class ModelServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         for chain in self._chains:
             await chain.stop(reason)
-        pool, self._pool = self._pool, []
-        await release(self._hub, pool, reason)
+        await self._standbys.let_go(reason)
 
     # ------------------------------------------------------------------ what others ask
 
@@ -177,12 +160,12 @@ class ModelServer:
     def views(self) -> tuple[ChainView, ...]:
         """Of every chain; standbys and those who wait are told with the first."""
         first, *others = self._chains
-        standbys = tuple(s.view(self.wanted.model_id) for s in self._pool)
+        standbys = tuple(s.view(self.wanted.model_id) for s in self._standbys.stages)
         return (first.view(self.waiting, standbys), *(c.view() for c in others))
 
     def standby_views(self) -> tuple[Stage, ...]:
         """Stages that are held ready."""
-        return tuple(self._pool)
+        return self._standbys.stages
 
     # ------------------------------------------------------------------ what members say
 
@@ -190,14 +173,8 @@ class ModelServer:
         """A member reports on an assignment."""
         if any(c.on_status(device_id, status) for c in self._chains):
             return
-        stage = find(self._pool, status.assignment, device_id)
-        if stage is not None:
-            stage.hear(status)
-            if status.phase == "failed":
-                log.warning("standby %s: %s", status.assignment, status.message)
-                self._pool.remove(stage)
-                self._excluded[device_id] = time.monotonic()
-            self._hub.changed()
+        if self._standbys.on_status(device_id, status):
+            self._outcasts.cast_out(device_id)
 
     def on_fault(self, device_id: DeviceId, fault: FaultReport) -> None:
         """A runner died, or saw its ring break; it may say which PC it blames."""
@@ -206,13 +183,11 @@ class ModelServer:
             if silent is not None and silent != device_id and fault.epoch == chain.epoch:
                 chain.on_silent(silent, fault.message)
             chain.on_fault(device_id, fault)
-        stage = find(self._pool, fault.assignment, device_id)
-        if stage is not None and fault.runner_died:
-            self._pool.remove(stage)
+        self._standbys.on_fault(device_id, fault)
 
     def on_lost(self, device_id: DeviceId, name: str) -> None:
         """A member's connection ended."""
-        self._pool = [s for s in self._pool if s.candidate.device_id != device_id]
+        self._standbys.on_lost(device_id)
         for chain in self._chains:
             chain.on_lost(device_id, name)
         self._wake.set()
@@ -230,13 +205,7 @@ class ModelServer:
 
     def adopt(self, held: Iterable[Held], candidate: Candidate) -> set[str]:
         """Take over what a member has kept loaded, if it is of use; names of those taken."""
-        taken = set()
-        for item in held:
-            wanted = self.wanted
-            if (item.model, item.precision) != (wanted.model_id, wanted.precision):
-                continue
-            self._pool.append(adopted(item, candidate))
-            taken.add(item.assignment)
+        taken = self._standbys.adopt(held, candidate)
         self._wake.set()
         return taken
 
@@ -261,28 +230,16 @@ class ModelServer:
             self._asked.pop(chain, None)
 
     def spare(self, deal: Deal) -> Stage | None:
-        """Take a loaded stage out of the pool."""
-        stage = next((s for s in self._pool if s.serves(deal)), None)
-        if stage is not None:
-            self._pool.remove(stage)
-        return stage
+        """Take a loaded stage that is in no chain."""
+        return self._standbys.take(deal)
 
     async def set_aside(self, stages: Sequence[Stage], reason: str) -> None:
         """A chain does not need them; nobody else does."""
         await release(self._hub, stages, reason)
 
     def blame(self, stage: Stage) -> None:
-        """Leave a node out that cannot load, or repeatedly cannot link; a runner that died after
-        loading is no reason, and neither is an owner who came back.
-        """
-        if stage.status.code == NotContributing.code:
-            return
-        device = stage.candidate.device_id
-        if stage.loaded is not None:
-            self._unlinked[device] = self._unlinked.get(device, 0) + 1
-            if self._unlinked[device] < 2:
-                return
-        self._excluded[device] = time.monotonic()
+        """See ``Outcasts.blame``."""
+        self._outcasts.blame(stage)
 
     def went_live(self, chain: Chain) -> None:
         """A chain serves."""
@@ -294,11 +251,11 @@ class ModelServer:
             stages=", ".join(f"{s.candidate.name} {s.plan.layers}" for s in chain.stages),
         )
         self._proven[chain] = self._last[chain]
-        for stage in chain.stages:
-            self._unlinked.pop(stage.candidate.device_id, None)
+        self._outcasts.linked(chain.stages)
+        if self.running + self.waiting:
+            self._standbys.wait()
         self._live.set()
         self._wake.set()
-        self._copies_from = time.monotonic() + (self._calm if self.running + self.waiting else 0.0)
 
     # ------------------------------------------------------------------ the loop
 
@@ -320,11 +277,9 @@ class ModelServer:
 
     def _next_arranging(self) -> float:
         """Seconds."""
-        now = time.monotonic()
-        if now < self._grace_until and not self._served_once:
+        if time.monotonic() < self._grace_until and not self._served_once:
             return 0.25
-        calm = self._copies_from - now
-        return min(self._look_again, calm) if calm > 0 else self._look_again
+        return min(self._look_again, self._standbys.waits or self._look_again)
 
     async def _arrange(self) -> None:
         """Mend what is broken, else see whether there is something better, else hold copies."""
@@ -354,15 +309,18 @@ class ModelServer:
 
     def _mended(self, chain: Chain, last: Sequence[Deal]) -> tuple[Deal, ...] | None:
         others = {d for c in self._chains if c is not chain for d in c.device_ids}
-        return patch(last, chain.stages, self._pool, self._usable(), others)
+        return patch(last, chain.stages, self._standbys.stages, self._usable(), others)
 
     async def _plan(self, nodes: Sequence[Candidate]) -> None:
         """Make the whole plan anew because a chain cannot go on without."""
         layers = await self._hub.layers(self.wanted.model_id)
         if not self._served_once:
             waits = time.monotonic() < self._grace_until
-            kept = kept_division(self._pool, layers, whole=waits)
-            if kept is not None and (filled := patch(kept, (), self._pool, nodes, ())) is not None:
+            kept = kept_division(self._standbys.stages, layers, whole=waits)
+            if (
+                kept is not None
+                and (filled := patch(kept, (), self._standbys.stages, nodes, ())) is not None
+            ):
                 self._give(self._unserved()[0], filled)
                 self._restraint.changed(self._members())
                 return
@@ -422,7 +380,7 @@ class ModelServer:
             self._drafting = drafting
             self._apply(layout)
         else:  # it stays as it is, but there may be more PCs, or fewer, than when it was planned
-            spare = copies(present, self._pool, self._usable())
+            spare = copies(present, self._standbys.stages, self._usable())
             self._layout = replace(self._layout, standbys=spare)
 
     def _makeshift(self) -> bool:
@@ -521,51 +479,24 @@ class ModelServer:
         present = [c.stages for c in self._active()]
         if as_planned(present, self._layout):
             return self._layout.standbys
-        return copies(present, self._pool, self._usable())
+        return copies(present, self._standbys.stages, self._usable())
 
     async def _hold_copies(self) -> None:
         """Have standbys loaded, and let go what nobody would miss."""
-        if any(not c.live for c in self._active()) or time.monotonic() < self._copies_from:
-            return
-        wished = list(self._wished_copies())
-        kept: list[Stage] = []
-        for stage in self._pool:
-            deal = next((d for d in wished if stage.is_for(d)), None)
-            if deal is not None:
-                wished.remove(deal)
-                kept.append(stage)
-        surplus = unneeded((s for s in self._pool if s not in kept), wished, kept)
-        self._pool = [s for s in self._pool if s not in surplus]
-        await release(self._hub, surplus, "It is not needed.")
-        if surplus:
-            self._hub.changed()
-        there = {n.device_id: n.session for n in self._usable()}
-        for deal in wished:
-            if there.get(deal.candidate.device_id) != deal.candidate.session:
-                continue
-            stage = new_stage(f"{self._name}.s{next(self._numbers)}.{deal.index}", deal)
-            self._pool.append(stage)
-            try:
-                await give_out(self._hub, self._name, self.wanted, self._drafting, stage)
-            except FleetError:
-                self._pool.remove(stage)
-                raise
+        if all(c.live for c in self._active()) and not self._standbys.waits:
+            await self._standbys.hold(self._wished_copies(), self._usable(), self._drafting)
 
     def weights(self) -> dict[DeviceId, int]:
         """Bytes that its runners hold on each PC, which a plan may use again."""
         held: dict[DeviceId, int] = {}
-        for stage in [s for c in self._chains for s in c.stages] + self._pool:
+        for stage in (*(s for c in self._chains for s in c.stages), *self._standbys.stages):
             if stage.sound:
                 device = stage.candidate.device_id
                 held[device] = held.get(device, 0) + stage.plan.weight_bytes
         return held
 
     def _left_out(self) -> frozenset[DeviceId]:
-        """Who failed lately; nobody if that were everybody, for what failed may pass."""
-        now = time.monotonic()
-        members = {n.device_id for n in self._hub.candidates() if not n.draining}
-        failed = {d for d, at in self._excluded.items() if now - at <= EXCLUDE_SECONDS}
-        return frozenset(failed) if members - failed else frozenset()
+        return self._outcasts.among(self._hub.candidates())
 
     def _usable(self) -> tuple[Candidate, ...]:
         """Members that may be used."""

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -232,3 +234,26 @@ def emit(line: Line) -> None:
 def as_error(error: FleetError) -> Line:
     """An error as it crosses the pipe."""
     return Line(error=(error.code, error.message, error.remedy))
+
+
+def answer(work: Callable[[], object]) -> int:
+    """In the child: do its work, write what came of it as the last line, return the exit code."""
+    try:
+        result = work()
+    except FleetError as e:
+        emit(as_error(e))
+        return 0
+    except Exception:  # noqa: BLE001 - the boundary of a process: the parent reads stderr
+        traceback.print_exc()
+        return 1
+    emit(Line(result=msgspec.Raw(msgspec.json.encode(result))))
+    return 0
+
+
+def leave(code: int) -> NoReturn:
+    """End the child at once: a reader thread may hold stdin's lock, and native libraries may hang
+    at a usual exit.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

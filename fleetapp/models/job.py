@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
-import traceback
 from pathlib import Path
 from queue import Empty, Queue
 from typing import BinaryIO, Literal
 
 import msgspec
 
-from fleetapp.errors import FleetError, FleetUnavailable
+from fleetapp.errors import FleetUnavailable
 from fleetapp.models import fetch
 from fleetapp.models.catalog import Entry
-from fleetapp.models.child import Line, as_error, emit
+from fleetapp.models.child import Line, answer, emit, leave
 from fleetapp.models.library import Library
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.platform import current
@@ -114,21 +112,13 @@ def main() -> int:
     parent = _Parent(order.spki)
     threading.Thread(target=parent.listen, args=(source,), daemon=True).start()
     current().lower_priority()
-    try:
+
+    def work() -> str:
         library = Library(Path(order.root), parent)
-        said = _run(order, library, tamed(lambda p: emit(Line(progress=p))))
-    except FleetError as e:
-        emit(as_error(e))
-        return 0
-    except Exception:  # noqa: BLE001 - the boundary of a process: the parent reads stderr
-        traceback.print_exc()
-        return 1
-    emit(Line(result=msgspec.Raw(msgspec.json.encode(said))))
-    return 0
+        return _run(order, library, tamed(lambda p: emit(Line(progress=p))))
+
+    return answer(work)
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # not sys.exit: the reader thread holds stdin's lock
+    leave(main())

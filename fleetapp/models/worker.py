@@ -7,16 +7,13 @@ and ends when stdin closes, so that it never outlives its parent.
 from __future__ import annotations
 
 import os
-import sys
 import threading
-import traceback
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from fleetapp.errors import FleetError
-from fleetapp.models.child import Line, Request, as_error, emit
+from fleetapp.models.child import Line, Request, answer, emit, leave
 from fleetapp.models.progress import Progress
 from fleetapp.platform.stdio import take_stdin
 from fleetapp.types import LayerRange
@@ -53,21 +50,8 @@ def main() -> int:
     source = take_stdin()
     request = msgspec.json.decode(source.readline(), type=Request)
     threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
-    try:
-        result = _run(request)
-    except FleetError as e:
-        emit(as_error(e))
-        return 0
-    except Exception:  # noqa: BLE001 - the boundary of a process: the parent reads stderr
-        traceback.print_exc()
-        return 1
-    emit(Line(result=msgspec.Raw(msgspec.json.encode(result))))
-    return 0
+    return answer(lambda: _run(request))
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Not sys.exit: the reader thread holds stdin's lock, and native libraries may hang at exit.
-    os._exit(code)
+    leave(main())
