@@ -27,6 +27,7 @@ import psutil
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, qVersion
 from PySide6.QtWidgets import QApplication
 
+from tests.support.long_answer import ANSWER, CODE, PROSE, TABLE, TOKEN
 from ui import app
 from ui.desktop import Desktop
 
@@ -35,24 +36,6 @@ SETTLE_MS = 3000
 MESSAGES = 2000
 OPENINGS = 5
 DEADLINE = 180.0
-PROSE = (
-    "Some **bold** text with `code` and a [link](https://example.org), and more words that fill "
-    "the line and go on. " * 4 + "\n\n"
-)
-CODE = (
-    "```python\n"
-    + "".join(f"def function_{i}(a, b):\n    return a + b * {i}  # why\n\n" for i in range(40))
-    + "```\n\n"
-)
-TABLE = (
-    "| a | b | c |\n|---|---|---|\n"
-    + "".join(f"| {i} | **x** | some words |\n" for i in range(40))
-    + "\n"
-)
-LIST = "".join(f"{i}. item **number** {i} with `code`\n" for i in range(40)) + "\n"
-ANSWER = (PROSE * 3 + CODE + TABLE + LIST) * 3
-TOKEN = 4
-"""Characters."""
 
 
 class Watch(QObject):

@@ -18,30 +18,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.support.fake_chat_api import FakeChatApi, saying
+from tests.support.long_answer import ANSWER, CODE, PROSE, TABLE, TOKEN
 from ui.chat.block_widgets import ProseBlock
 from ui.chat.highlight import warm_up
 from ui.chat.message_view import MessageView
 from ui.chat.values import NEW
 from ui.chat.window import ChatWindow
-
-PROSE = (
-    "Some **bold** text with `code` and a [link](https://example.org), and more words that fill "
-    "the line and go on. " * 4 + "\n\n"
-)
-CODE = (
-    "```python\n"
-    + "".join(f"def function_{i}(a, b):\n    return a + b * {i}  # why\n\n" for i in range(40))
-    + "```\n\n"
-)
-TABLE = (
-    "| a | b | c |\n|---|---|---|\n"
-    + "".join(f"| {i} | **x** | some words |\n" for i in range(40))
-    + "\n"
-)
-LIST = "".join(f"{i}. item **number** {i} with `code`\n" for i in range(40)) + "\n"
-ANSWER = (PROSE * 3 + CODE + TABLE + LIST) * 3
-TOKEN = 4
-"""Characters."""
 
 
 def turn(until: Callable[[], bool], seconds: float) -> list[float]:
