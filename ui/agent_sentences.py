@@ -104,6 +104,10 @@ ERRORS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Do this on the coordinator."),
     QT_TRANSLATE_NOOP("Agent", "Pausing is switched off by {where}."),
     QT_TRANSLATE_NOOP("Agent", "The setting {name} is managed by {where} and cannot be changed."),
+    QT_TRANSLATE_NOOP("Agent", "The setting {name} must be an absolute path."),
+    QT_TRANSLATE_NOOP("Agent", "The setting {name} cannot be {folder}: {why}."),
+    QT_TRANSLATE_NOOP("Agent", "It was not changed."),
+    QT_TRANSLATE_NOOP("Agent", "It was not changed. Choose a folder that you can write to."),
     QT_TRANSLATE_NOOP("Agent", "Port {port} on {host} is used by another program."),
     QT_TRANSLATE_NOOP(
         "Agent",
