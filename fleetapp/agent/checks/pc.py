@@ -169,7 +169,7 @@ def models(subject: Subject) -> Finding:
     if chosen and (why := unusable(root)):
         return Finding(
             "Models", "fail", f"The folder of the model library, {root}, cannot be used: {why}.",
-            "Make it usable, or choose another with 'fleetapp settings set models_dir FOLDER' or in "
+            "Make it usable, or choose another: 'fleetapp settings set models_dir FOLDER', or in "
             "the settings window.",
         )  # fmt: skip
     good, bad = [], []
