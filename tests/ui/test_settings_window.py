@@ -354,7 +354,7 @@ def test_diagnostics_are_written_where_the_person_says(
     qtbot.waitUntil(dialog.written.isVisible)
     assert dialog.written.field.text() == str(target)
     assert api.bodies("/local/v1/support-bundle") == [{"path": str(target)}]
-    assert "1.1 MiB" in dialog.progress.text()
+    assert "1.2 MiB" in dialog.progress.text()
     dialog.reject()
 
 
