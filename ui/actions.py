@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu
 from ui import words
 from ui.icons import state_icon
 from ui.view import AgentView
+from ui.widgets.steady_menu import SteadyMenu
 
 FINISH_FIRST = "forever"
 """How long a pause lasts that begins when running answers have ended."""
@@ -46,7 +47,7 @@ class Actions(QObject):
         self.export = QAction(self.tr("E&xport diagnostics…"), self)
         self.about = QAction(self.tr("&About fleetapp"), self)
         self.quit = QAction(self.tr("&Quit"), self)
-        self.menu = QMenu()
+        self.menu = SteadyMenu()
         self.menu.setAccessibleName(self.tr("fleetapp"))
         for group in (
             (self.status,),

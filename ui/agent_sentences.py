@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def QT_TRANSLATE_NOOP(_context: str, text: str) -> str:  # noqa: N802 - the name lupdate looks for
     """Mark ``text`` for translation; PySide6 has the same, typed as object."""
@@ -43,6 +45,7 @@ STATES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "This PC belongs to no fleet yet."),
     QT_TRANSLATE_NOOP("Agent", "This PC belongs to no fleet."),
     QT_TRANSLATE_NOOP("Agent", "Holds layers {layers} of {model}."),
+    QT_TRANSLATE_NOOP("Agent", "Holds layers {layers} of {model} ready for the fleet."),
     QT_TRANSLATE_NOOP("Agent", "Connected; waiting for work."),
     QT_TRANSLATE_NOOP("Agent", "Looking for the coordinator."),
     QT_TRANSLATE_NOOP("Agent", "The connection to the coordinator ended."),
@@ -52,11 +55,6 @@ STATES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Joining took too long."),
     QT_TRANSLATE_NOOP("Agent", "Try again, or ask the admin to approve."),
     QT_TRANSLATE_NOOP("Agent", "The coordinator does not count this PC as a member any more."),
-    QT_TRANSLATE_NOOP(
-        "Agent",
-        "If it was put out, 'fleetapp fleet leave' here and join with a code; if it was revoked, "
-        "only an admin can let it in again.",
-    ),
     QT_TRANSLATE_NOOP("Agent", "Waiting for the admin to approve this PC; its id is {device}."),
 )
 
@@ -67,7 +65,6 @@ PHASES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Verifying {model}."),
     QT_TRANSLATE_NOOP("Agent", "Compiling {model}."),
     QT_TRANSLATE_NOOP("Agent", "Loading {model}."),
-    QT_TRANSLATE_NOOP("Agent", "Ready {model}."),
 )
 
 ERRORS: tuple[str, ...] = (
@@ -99,11 +96,13 @@ ERRORS: tuple[str, ...] = (
     ),
     QT_TRANSLATE_NOOP("Agent", "A fleet's name has 1 to 64 printable characters."),
     QT_TRANSLATE_NOOP("Agent", "This PC already belongs to the fleet '{fleet}'."),
-    QT_TRANSLATE_NOOP("Agent", "Leave it first with 'fleetapp fleet leave'."),
     QT_TRANSLATE_NOOP("Agent", "This PC is not the coordinator of its fleet."),
     QT_TRANSLATE_NOOP("Agent", "Do this on the coordinator."),
     QT_TRANSLATE_NOOP("Agent", "Pausing is switched off by {where}."),
     QT_TRANSLATE_NOOP("Agent", "The setting {name} is managed by {where} and cannot be changed."),
+    QT_TRANSLATE_NOOP("Agent", "The setting {name} cannot be {folder}: {why}."),
+    QT_TRANSLATE_NOOP("Agent", "It was not changed."),
+    QT_TRANSLATE_NOOP("Agent", "It was not changed. Choose a folder that you can write to."),
     QT_TRANSLATE_NOOP("Agent", "Port {port} on {host} is used by another program."),
     QT_TRANSLATE_NOOP(
         "Agent",
@@ -112,7 +111,6 @@ ERRORS: tuple[str, ...] = (
     ),
     # answering: fleetapp/hub, fleetapp/api
     QT_TRANSLATE_NOOP("Agent", "No model is being served."),
-    QT_TRANSLATE_NOOP("Agent", "Start one with 'fleetapp serve MODEL' on the coordinator."),
     QT_TRANSLATE_NOOP("Agent", "There is no model '{model}' here."),
     QT_TRANSLATE_NOOP("Agent", "The coordinator is shutting down."),
     QT_TRANSLATE_NOOP("Agent", "Ask again when it is back, or another PC coordinates."),
@@ -123,7 +121,6 @@ ERRORS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "The shard did not load in time and was stopped."),
     QT_TRANSLATE_NOOP("Agent", "{name} left the fleet while it held a stage."),
     QT_TRANSLATE_NOOP("Agent", "{name} stopped contributing."),
-    QT_TRANSLATE_NOOP("Agent", "See with 'fleetapp fleet' which PCs are there, and ask again."),
     QT_TRANSLATE_NOOP("Agent", "The coordinator has gone while it was answering."),
     QT_TRANSLATE_NOOP("Agent", "Ask again; this PC reconnects by itself."),
     QT_TRANSLATE_NOOP("Agent", "There is no room left to write {path}."),
@@ -162,7 +159,6 @@ REMEDIES: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Ask again; the fleet repairs itself within seconds."),
     QT_TRANSLATE_NOOP("Agent", "Ask again; the runner is started anew."),
     QT_TRANSLATE_NOOP("Agent", "The fleet goes on without this PC; it comes back by itself."),
-    QT_TRANSLATE_NOOP("Agent", "Start it with 'fleetapp agent', or try 'fleetapp demo'."),
 )
 
 CHECKS: tuple[str, ...] = (
@@ -230,4 +226,90 @@ CHECKS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "Not at {address}: nothing came through within two seconds."),
 )
 
-SENTENCES: tuple[str, ...] = (*REASONS, *STATES, *PHASES, *ERRORS, *CHECKS, *REMEDIES)
+ON_THE_DESKTOP: Mapping[str, str] = {
+    # remedies that name a command of the terminal -> the same for somebody at this app
+    "If it was put out, 'fleetapp fleet leave' here and join with a code; if it was revoked, only "
+    "an admin can let it in again.": QT_TRANSLATE_NOOP(
+        "Agent",
+        "If an admin has put it out, choose “Leave the fleet…” in the menu here and join again "
+        "with a code; if it was shut out for good, only an admin can let it in again.",
+    ),
+    "Leave it first with 'fleetapp fleet leave'.": QT_TRANSLATE_NOOP(
+        "Agent", "Leave it first: “Leave the fleet…” in the menu."
+    ),
+    "Give its address: fleetapp fleet join CODE --hub HOST:PORT.": QT_TRANSLATE_NOOP(
+        "Agent", "Give its address as well as the code."
+    ),
+    "Check that it runs and is on the same network, or give its address (fleetapp fleet join CODE "
+    "--hub HOST:PORT).": QT_TRANSLATE_NOOP(
+        "Agent",
+        "Check that it runs and is on the same network, or give its address as well as the code.",
+    ),
+    "Leave it first: fleetapp fleet leave": QT_TRANSLATE_NOOP(
+        "Agent", "Leave it first: “Leave the fleet…” in the menu."
+    ),
+    "Leave the fleet (fleetapp fleet leave) and join again.": QT_TRANSLATE_NOOP(
+        "Agent", "Leave the fleet (“Leave the fleet…” in the menu) and join again."
+    ),
+    "Leave it (fleetapp fleet leave) and join with a code.": QT_TRANSLATE_NOOP(
+        "Agent", "Leave it (“Leave the fleet…” in the menu) and join with a code."
+    ),
+    "Let them leave first (fleetapp fleet leave on each).": QT_TRANSLATE_NOOP(
+        "Agent", "Let them leave first: “Leave the fleet…” in the menu of each."
+    ),
+    "Start one with 'fleetapp serve MODEL' on the coordinator.": QT_TRANSLATE_NOOP(
+        "Agent", "It is started on the coordinator: “Fleet” in the menu, tab “Models”."
+    ),
+    "See with 'fleetapp fleet' which PCs are there, and ask again.": QT_TRANSLATE_NOOP(
+        "Agent", "Ask again; an admin sees under “Fleet” which PCs are there."
+    ),
+    "Ask again; 'fleetapp fleet status' shows which PCs are there.": QT_TRANSLATE_NOOP(
+        "Agent", "Ask again; an admin sees under “Fleet” which PCs are there."
+    ),
+    "Wait a moment and ask again; 'fleetapp fleet status' shows the progress.": QT_TRANSLATE_NOOP(
+        "Agent", "Wait a moment and ask again; “This PC” and “Fleet” show the progress."
+    ),
+    "Start it with 'fleetapp agent', or try 'fleetapp demo'.": QT_TRANSLATE_NOOP(
+        "Agent", "Choose “Start the agent” in the menu."
+    ),
+    "Do this on the coordinator ('fleetapp fleet nodes' names it).": QT_TRANSLATE_NOOP(
+        "Agent", "Do this on the coordinator; the table under “Fleet” names it."
+    ),
+    "'fleetapp keys list' shows the ids.": QT_TRANSLATE_NOOP(
+        "Agent", "“Fleet”, tab “API keys”, lists them."
+    ),
+    "Run 'fleetapp model remove {model}' and get it again.": QT_TRANSLATE_NOOP(
+        "Agent", "Remove {model} under “Fleet”, tab “Models”, and get it again."
+    ),
+    "Remove it with 'fleetapp model remove {model}' and import it again.": QT_TRANSLATE_NOOP(
+        "Agent", "Remove {model} under “Fleet”, tab “Models”, and import it again."
+    ),
+    "Get one with 'fleetapp model get' or 'fleetapp model import'.": QT_TRANSLATE_NOOP(
+        "Agent", "Get or import one under “Fleet”, tab “Models”."
+    ),
+    "Check the connection and the proxy settings, or import a file with "
+    "'fleetapp model import'.": QT_TRANSLATE_NOOP(
+        "Agent",
+        "Check the connection and the proxy settings, or import a file: “Fleet”, tab “Models”.",
+    ),
+    "Fetch it yourself and use 'fleetapp model import'.": QT_TRANSLATE_NOOP(
+        "Agent", "Fetch it yourself and import it: “Fleet”, tab “Models”."
+    ),
+    "Export it to an OpenVINO IR folder with optimum-intel on another machine and import that with "
+    "'fleetapp model import FOLDER'.": QT_TRANSLATE_NOOP(
+        "Agent",
+        "Export it to an OpenVINO IR folder with optimum-intel on another machine and import that "
+        "folder: “Fleet”, tab “Models”.",
+    ),
+}
+"""A test sees to it that no command is named where the desktop app has a way of its own."""
+
+SENTENCES: tuple[str, ...] = (
+    *REASONS,
+    *STATES,
+    *PHASES,
+    *ERRORS,
+    *CHECKS,
+    *REMEDIES,
+    *ON_THE_DESKTOP,
+)

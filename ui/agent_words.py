@@ -3,8 +3,8 @@
 The agent speaks English: to the log, to the command line, and to this app over the loopback API.
 What it says often is listed in ``ui/agent_sentences.py`` as it says it, with the places where a
 value stands; such a sentence is recognised, translated and given its values back. Anything else is
-shown as it came. In English nothing changes at all. A test compares the list with what the agent
-can say.
+shown as it came. In English only remedies that name a command of the terminal change, where this
+app has a way of its own. A test compares the list with what the agent can say.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from PySide6.QtCore import QCoreApplication, QLocale
 
-from ui.agent_sentences import SENTENCES
+from ui.agent_sentences import ON_THE_DESKTOP, SENTENCES
 
 translate = QCoreApplication.translate
 
@@ -32,7 +32,10 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def said(text: str) -> str:
-    """``text`` in the person's language as far as it is known, sentence by sentence."""
+    """``text`` in the person's language as far as it is known, sentence by sentence.
+
+    What can be done in this app is not said as a command of the terminal.
+    """
     whole = _one(text)
     if whole is not None:
         return whole
@@ -45,7 +48,7 @@ def _one(sentence: str) -> str | None:
             values = found.groupdict()
             if "when" in values:
                 values["when"] = _when(values["when"])
-            translated = translate("Agent", template)
+            translated = translate("Agent", ON_THE_DESKTOP.get(template, template))
             return sentence if translated == template else translated.format(**values)
     return None
 

@@ -55,6 +55,11 @@ class AgentView:
         return self.joined and self.status is not None and self.status.role == "coordinator"
 
     @property
+    def removed(self) -> bool:
+        """Whether its fleet has put this PC out, or shut it out."""
+        return self.status is not None and self.status.removed
+
+    @property
     def icon(self) -> IconName:
         match self.link:
             case "starting":
@@ -79,6 +84,11 @@ class AgentView:
         )
 
     @property
+    def standing_by(self) -> bool:
+        """Whether all that it does for the fleet is to hold parts of models loaded and ready."""
+        return bool(self.assignments) and all(a.phase == "ready" for a in self.assignments)
+
+    @property
     def percent(self) -> int | None:
         """How much of the work under way is done, if its size is known."""
         running = [a for a in self.assignments if a.phase in UNDER_WAY and a.total > 0]
@@ -95,6 +105,8 @@ class AgentView:
 def _icon_of(status: LocalStatus) -> IconName:
     """The agent tells a PC that works from one that does not; why it does not is shown as well."""
     contribution = status.contribution
+    if status.removed:
+        return "attention"
     if status.state in ("not_joined", "connecting", "attention") or contribution.on:
         return status.state
     match contribution.reason:

@@ -23,10 +23,14 @@ def headline(view: AgentView) -> str:
     """The state in one to three words."""
     if view.link == "starting":
         return translate("Words", "Starting")
+    if view.removed:
+        return translate("Words", "Removed from the fleet")
     if view.contribution.draining and view.icon == "contributing":
         return translate("Words", "Finishing")
     if view.icon == "preparing":
         return _preparing(view)
+    if view.icon == "ready" and view.standing_by:
+        return translate("Words", "Standing by")
     return {
         "not_joined": translate("Words", "Not in a fleet"),
         "connecting": translate("Words", "Connecting"),
@@ -76,9 +80,11 @@ def status_line(view: AgentView, length: int = MENU_LENGTH) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes for people, in the units that disks are sold in: ``12.3 MB``."""
+    """Bytes for people, in the units of the settings, the planner and the command line:
+    ``12.3 MiB``.
+    """
     return QLocale().formattedDataSize(
-        count, 1 if count >= 1_000_000 else 0, QLocale.DataSizeFormat.DataSizeSIFormat
+        count, 1 if count >= 2**20 else 0, QLocale.DataSizeFormat.DataSizeIecFormat
     )
 
 

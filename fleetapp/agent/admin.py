@@ -36,6 +36,9 @@ class RemoteAdmin:
     async def rename(self, device_id: str, name: str) -> None:
         await self._call("POST", "fleet/rename", Any, {"device_id": device_id, "name": name})
 
+    async def rename_fleet(self, name: str) -> None:
+        await self._call("POST", "fleet/name", Any, {"name": name})
+
     async def codes(self) -> Sequence[JoinCodeView]:
         return await self._call("GET", "fleet/codes", tuple[JoinCodeView, ...])
 

@@ -187,8 +187,8 @@ class Agent:
     async def status(self) -> LocalStatus:
         """This PC in words."""
         state, reason = self._state()
-        fleet = self._fleet
-        member = fleet.member if fleet else None
+        fleet, known = self._fleet, self._belonging.known
+        member = known.member if known else None
         return LocalStatus(
             version=__version__,
             device_id=self._pc.identity.device_id,
@@ -196,14 +196,15 @@ class Agent:
             state=state,  # type: ignore[arg-type]
             reason=reason,
             contribute=self._settings.contribute,
-            fleet_id=fleet.fleet_id if fleet else "",
-            fleet_name=fleet.enrolment.info.name if fleet else "",
+            fleet_id=known.fleet_id if known else "",
+            fleet_name=known.name if known else "",
             role=member.role if member else "member",
             hub=fleet.link.address if fleet else "",
             api_url=f"http://{fleet.api.host}:{fleet.api.port}/v1" if fleet and fleet.api else "",
             assignments=fleet.stages.views() if fleet else (),
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
             contribution=self._guest.view(),
+            removed=fleet is not None and not fleet.connected and fleet.link.removed,
             joining=self._belonging.joining_for,
         )
 
@@ -229,8 +230,12 @@ class Agent:
             return ("contributing" if decision.draining else "ready"), decision.sentence
         if any(v.phase == "linked" for v in views):
             return "contributing", f"Holds layers {views[0].layers} of {views[0].model}."
+        loading = next((v for v in views if v.phase != "ready"), None)
+        if loading is not None:
+            return "preparing", f"{loading.phase.capitalize()} {loading.model}."
         if views:
-            return "preparing", f"{views[0].phase.capitalize()} {views[0].model}."
+            held = views[0]
+            return "ready", f"Holds layers {held.layers} of {held.model} ready for the fleet."
         return "ready", "Connected; waiting for work."
 
     async def search(self) -> SearchView:

@@ -66,6 +66,7 @@ class Belonging:
         self.trouble: FleetError | None = None
         """Why this PC cannot act as the member that it is; leaving clears it."""
         self.restarting = False
+        self._entering: InFleet | None = None
         self.waiting_for = ""
         """What an attempt to join waits for, in words."""
         self.busy = asyncio.Lock()
@@ -80,6 +81,13 @@ class Belonging:
             busy=self.busy,
             restart=self.restart,
         )
+
+    @property
+    def known(self) -> InFleet | None:
+        """The membership, also while it cannot be entered or is being entered again; for telling
+        which fleet and which role that is.
+        """
+        return self.fleet or self._entering
 
     async def stop(self, reason: str) -> None:
         """End the membership's work; it is entered again at the next start."""
@@ -112,8 +120,9 @@ class Belonging:
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
         fleet.on_role = lambda: self.office.changed(fleet)
+        self._entering = fleet
         await fleet.start(may_be_copy=may_be_copy)
-        self.fleet = fleet
+        self.fleet, self._entering = fleet, None
         self._entered(fleet)
         self._changed()
 
@@ -147,6 +156,7 @@ class Belonging:
             FleetError: the work's; it is as before. Or the entering's; the status says so too.
         """
         fleet, self.fleet = self.fleet, None
+        self._entering = fleet
         self.restarting = fleet is not None
         self._changed()
         try:
@@ -206,6 +216,7 @@ class Belonging:
                 await self._enter(may_be_copy=False)
             except BaseException:
                 # A port is taken, say: what cannot be run is not kept.
+                self._entering = None
                 await asyncio.to_thread(self.pc.fleet_store.remove)
                 await asyncio.to_thread(forget_hub, self.pc)
                 raise
@@ -321,7 +332,7 @@ class Belonging:
                 raise self.trouble
             if self.trouble is not None:
                 await asyncio.to_thread(self.pc.fleet_store.remove)
-                self.trouble = None
+                self.trouble = self._entering = None
                 self._changed()
                 return
             fleet = self.require()
@@ -356,7 +367,7 @@ class Belonging:
             raise self.trouble
         if self.fleet is not None:
             raise AlreadyMember(
-                f"This PC already belongs to the fleet '{self.fleet.enrolment.info.name}'.",
+                f"This PC already belongs to the fleet '{self.fleet.name}'.",
                 remedy="Leave it first with 'fleetapp fleet leave'.",
             )
 

@@ -70,6 +70,11 @@ class Devices:
         self.names = tuple(f"{d.id}: {d.name}" if d.name else d.id for d in sound)
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """Their names, and the processor until they are known."""
+        return self.names or ("CPU",)
+
+    @property
     def found(self) -> frozenset[DeviceClass]:
         """What is there; the processor until it is known."""
         return frozenset({"CPU"}) if self._found is None else self._found

@@ -118,9 +118,9 @@ class Guest:
         ]
 
     async def _look_for_devices(self) -> None:
-        before = self.lends
+        before = self.lends, self.devices.shown
         await self.devices.look()
-        if self._work is not None and self.lends != before:
+        if self._work is not None and (self.lends, self.devices.shown) != before:
             self._work.tell()
 
     @property

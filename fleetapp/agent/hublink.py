@@ -95,6 +95,8 @@ class HubLink:
         self._silence = silence
         self.on_refusal: Callable[[FleetError], None] = lambda _: None
         """Told why the hub does not want this PC, before the next attempt."""
+        self.removed = False
+        """Whether the hub said at the last attempt that this PC is no member any more."""
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._session: aiohttp.ClientSession | None = None
         self._base = ""
@@ -309,20 +311,19 @@ class HubLink:
             "No coordinator was found.",
             remedy="Check that it runs and is on this network.",
         )
+        removed: NotAMember | None = None
         for host, port in await self._addresses():
             for coordinator in self._coordinators():
                 try:
                     await self._connect_at(session, host, port, coordinator)
                 except aiohttp.WSServerHandshakeError as exc:
-                    failure = (
-                        NotAMember(
+                    failure = exc
+                    if exc.status == 403:
+                        removed = NotAMember(
                             "The coordinator does not count this PC as a member any more.",
                             remedy="If it was put out, 'fleetapp fleet leave' here and join with a "
                             "code; if it was revoked, only an admin can let it in again.",
                         )
-                        if exc.status == 403
-                        else exc
-                    )
                 except TimeoutError:
                     failure = NoHub(f"The coordinator at {host}:{port} does not answer.")
                 except (aiohttp.ClientError, OSError) as exc:
@@ -336,9 +337,11 @@ class HubLink:
                         )
                     )
                 else:
+                    self.removed = False
                     return
                 await self._close()
-        raise failure
+        self.removed = removed is not None
+        raise removed or failure  # what the hub says goes before what an old address does not
 
     async def _connect_at(
         self, session: aiohttp.ClientSession, host: str, port: int, coordinator: Member

@@ -129,6 +129,7 @@ class InFleet:
         self._told_shards: dict[str, str] = {}
         self._told_hosts: tuple[str, ...] = ()
         self._told_end = 0.0
+        self._told_devices: tuple[str, ...] = ()
         self._meter = Meter()
         self.stages = StageHost(
             store=self._store,
@@ -185,6 +186,12 @@ class InFleet:
         """This PC in the signed membership; None if it is not in there any more."""
         membership = self.trust.membership
         return membership.members.get(self.pc.identity.device_id) if membership else None
+
+    @property
+    def name(self) -> str:
+        """Of the fleet, as its newest list calls it."""
+        membership = self.trust.membership
+        return membership.fleet_name if membership else self.enrolment.info.name
 
     @property
     def fleet_id(self) -> FleetId:
@@ -360,6 +367,7 @@ class InFleet:
         pc = self.pc
         self._told_shards = self._shards()
         self._told_hosts = self._announced or hosts_of(self.pc)
+        self._told_devices = pc.guest.devices.shown
         return MemberHello(
             protocol=PROTOCOL_VERSION,
             app=__version__,
@@ -383,6 +391,7 @@ class InFleet:
         told, self._told_shards = self._told_shards, self._shards()
         before, self._told_hosts = self._told_hosts, self._announced
         end = self._told_end
+        devices, self._told_devices = self._told_devices, guest.devices.shown
         return Heartbeat(
             seq=seq,
             memory_free=guest.memory_for_fleet(),
@@ -396,6 +405,7 @@ class InFleet:
             hosts=self._told_hosts if self._told_hosts != before else None,
             certificate_ends=self._told_end if self._tell_end() != end else None,
             temperature=guest.temperature,
+            devices=self._told_devices if self._told_devices != devices else None,
         )
 
     def _tell_end(self) -> float:

@@ -36,7 +36,7 @@ def hardware_of(pc: PC, disk_free: int) -> Hardware:
         disk_free=disk_free,
         cpu=pc.platform.cpu_name(),
         runtime=pc.runtime(),
-        devices=pc.guest.devices.names or ("CPU",),
+        devices=pc.guest.devices.shown,
     )
 
 

@@ -41,6 +41,10 @@ class _Rename(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
 
+class _Name(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+
+
 class _Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hours: float = 24.0
     uses: int = 10
@@ -69,6 +73,7 @@ class AdminRoutes:
             *(("POST", f"fleet/{d}", partial(self._decide, d)) for d in get_args(Decision)),
             ("POST", "fleet/role", self._role),
             ("POST", "fleet/rename", self._rename),
+            ("POST", "fleet/name", self._rename_fleet),
             ("GET", "fleet/audit", self._audit),
             ("GET", "fleet/audit/check", self._check),
             ("GET", "fleet/codes", self._codes),
@@ -92,6 +97,11 @@ class AdminRoutes:
     async def _rename(self, request: web.Request) -> web.Response:
         admin, asked = self._admin(request), await read_body(request, _Rename)
         await admin.rename(asked.device_id, asked.name)
+        return done()
+
+    async def _rename_fleet(self, request: web.Request) -> web.Response:
+        admin, asked = self._admin(request), await read_body(request, _Name)
+        await admin.rename_fleet(asked.name)
         return done()
 
     async def _audit(self, request: web.Request) -> web.Response:

@@ -290,7 +290,7 @@ def _code_state(code: JoinCodeView) -> str:
 @codes.command("new")
 @click.option("--hours", type=float, default=24.0, show_default=True, help="How long it is valid.")
 @click.option("--uses", type=int, default=10, show_default=True, help="How many PCs may use it.")
-@click.option("--approve", is_flag=True, help="Every PC waits until somebody approves it.")
+@click.option("--approve", is_flag=True, help="An admin lets in by hand each PC that uses it.")
 @json_option
 @common_options
 @pass_app
@@ -307,7 +307,10 @@ def new_code(app: App, /, hours: float, uses: int, approve: bool, as_json: bool)
         output.print_json(made)
         return
     click.echo(output.one_line(made.code))
-    output.note(f"Valid until {when(made.expires)} for {made.uses_left} PCs; shown only now.")
+    pcs = "one PC" if made.uses_left == 1 else f"{made.uses_left} PCs"
+    output.note(f"Valid until {when(made.expires)} for {pcs}; shown only now.")
+    if made.approve:
+        output.note("A PC that uses it waits until you let it in: 'fleetapp fleet approve'.")
 
 
 @codes.command("revoke")

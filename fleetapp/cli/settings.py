@@ -98,7 +98,7 @@ def get_setting(app: App, /, name: str, as_json: bool) -> None:
         click.echo(output.one_line(_shown(row.value) if row.value not in (None, "") else ""))
 
 
-@settings.command("set")
+@settings.command("set", context_settings={"ignore_unknown_options": True})  # -1 is a value
 @click.argument("name")
 @click.argument("value")
 @common_options

@@ -1,4 +1,4 @@
-"""``fleetapp fleet role|rename|audit``: who may do what, and who did."""
+"""``fleetapp fleet role|rename|name|audit``: who may do what, and who did."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def add_trust(group: click.Group) -> None:
     """Put the commands into ``fleetapp fleet``."""
     group.add_command(role)
     group.add_command(rename)
+    group.add_command(name)
     group.add_command(audit)
     group.add_command(recovery)
     group.add_command(move_coordinator)
@@ -63,6 +64,17 @@ def rename(app: App, /, pc: str, name: str) -> None:
     shown = output.one_line(name.strip())
     called = f"called {shown}" if shown else "called what it calls itself"
     click.echo(f"{output.one_line(node.name)} ({node.device_id}) is now {called}.")
+
+
+@click.command()
+@click.argument("name")
+@common_options
+@pass_app
+def name(app: App, /, name: str) -> None:
+    """Call the fleet itself NAME, everywhere."""
+    with agent_client(app.home) as client:
+        client.request("POST", "/local/v1/fleet/name", {"name": name})
+    click.echo(f"The fleet is now called {output.one_line(name.strip())}.")
 
 
 @click.command()

@@ -97,6 +97,10 @@ class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
     """As in the hello, if that has changed."""
     temperature: float | None = None
     """Whole degrees Celsius of the hottest part of the processor; None if there is no sensor."""
+    devices: tuple[str, ...] | None = None
+    """Names of the devices, as in the hello, if they have changed: a driver may take its time to
+    tell them, and the greeting does not wait for it.
+    """
 
 
 class StageStatus(msgspec.Struct, frozen=True, tag="stage_status"):

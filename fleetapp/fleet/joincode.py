@@ -9,28 +9,23 @@ finds the same errors but needs five signs (``*~$=U``) that do not survive every
 from __future__ import annotations
 
 import secrets
-import unicodedata
 from dataclasses import dataclass, field
 
 from fleetapp.errors import BadJoinCode
 from fleetapp.fleet.keys import fleet_id_of
 from fleetapp.types import FleetId
+from fleetapp.types.codetext import CODE_ALPHABET, CODE_LENGTH, CODE_PREFIX, check_of, read_code
 
-PREFIX = "FLEET"
+PREFIX = CODE_PREFIX
 HASH_BYTES = 16
 SECRET_BYTES = 10
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-LENGTH = 43
-"""Characters after the prefix, dashes not counted."""
+ALPHABET = CODE_ALPHABET
+LENGTH = CODE_LENGTH
 
 _DATA = LENGTH - 1
 _PAD_BITS = 5 * _DATA - 8 * (HASH_BYTES + SECRET_BYTES)
 _GROUP = 5
-_FIELD = 32
-# x^5 + x^2 + 1 is primitive over GF(2), so x generates all 31 non-zero elements
-_POLYNOMIAL = 0b100101
-_VALUE = {c: i for i, c in enumerate(ALPHABET)} | {"O": 0, "I": 1, "L": 1}
-_MAX_INPUT = 512
+_LOW_BITS = 31
 
 
 @dataclass(frozen=True)
@@ -53,36 +48,12 @@ def new(authority_spki: str) -> JoinCode:
     return JoinCode(bytes.fromhex(authority_spki)[:HASH_BYTES], secrets.token_bytes(SECRET_BYTES))
 
 
-def _times_x(value: int) -> int:
-    value <<= 1
-    return value ^ _POLYNOMIAL if value & _FIELD else value
-
-
-def _check(data: list[int]) -> int:
-    """The value that makes ``sum(value[i] * x**(n-i))`` zero; evaluated by Horner's rule.
-
-    Every position has a non-zero factor, so any single change shows; neighbours have different
-    factors, so any exchange of two different neighbours shows, the check character included.
-    """
-    total = 0
-    for value in data:
-        total = _times_x(total ^ value)
-    return total
-
-
 def encode(code: JoinCode) -> str:
     """The text to hand out, in groups of five."""
     number = int.from_bytes(code.spki_prefix + code.secret) << _PAD_BITS
-    data = [(number >> (5 * i)) & (_FIELD - 1) for i in reversed(range(_DATA))]
-    text = "".join(ALPHABET[v] for v in [*data, _check(data)])
+    data = [(number >> (5 * i)) & _LOW_BITS for i in reversed(range(_DATA))]
+    text = "".join(ALPHABET[v] for v in [*data, check_of(data)])
     return "-".join([PREFIX, *(text[i : i + _GROUP] for i in range(0, LENGTH, _GROUP))])
-
-
-def _plain(text: str) -> str:
-    """Upper case, without what pasting, chat programs and people add between characters."""
-    folded = unicodedata.normalize("NFKC", text).upper()
-    # dashes of any kind, white space, and invisible format characters
-    return "".join(c for c in folded if unicodedata.category(c) not in ("Pd", "Cf", "Zs", "Cc"))
 
 
 def decode(text: str) -> JoinCode:
@@ -91,26 +62,12 @@ def decode(text: str) -> JoinCode:
     Raises:
         BadJoinCode: says what is wrong with it; the text itself is never repeated.
     """
-    if len(text) > _MAX_INPUT:
-        raise BadJoinCode("This is far too long to be a join code.")
-    plain = _plain(text)
-    body = plain
-    if len(plain) != LENGTH:
-        if not plain.startswith(PREFIX):
-            raise BadJoinCode(f"A join code begins with {PREFIX}-, and this does not.")
-        body = plain[len(PREFIX) :]
-    if len(body) != LENGTH:
-        raise BadJoinCode(
-            f"The join code has {len(body)} characters after {PREFIX}-, but {LENGTH} are needed."
-        )
     try:
-        values = [_VALUE[c] for c in body]
-    except KeyError as exc:
-        raise BadJoinCode(f"A join code never contains {exc.args[0]!r}.") from exc
-    if _check(values[:-1]) != values[-1]:
-        raise BadJoinCode("The join code is mistyped: its check character does not match.")
+        values = read_code(text)
+    except ValueError as exc:
+        raise BadJoinCode(str(exc)) from exc
     number = 0
-    for value in values[:-1]:
+    for value in values:
         number = number << 5 | value
     if number & ((1 << _PAD_BITS) - 1):
         raise BadJoinCode("The join code is mistyped.")

@@ -242,6 +242,14 @@ def rename(membership: Membership, device: str, name: str) -> Membership:
     return _with(membership, msgspec.structs.replace(member, name=clean_name(name)))
 
 
+def rename_fleet(membership: Membership, name: str) -> Membership:
+    """The same fleet under another name, which members take from the list."""
+    name = clean_name(name)
+    if name == membership.fleet_name:
+        return membership
+    return msgspec.structs.replace(membership, epoch=membership.epoch + 1, fleet_name=name)
+
+
 def canonical(membership: Membership) -> bytes:
     """The bytes that are signed: JSON, keys sorted."""
     return msgspec.json.encode(membership, order="deterministic")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from fleetapp.errors import BadRequest
-from fleetapp.hub.decisions import decide, rename, set_role
+from fleetapp.hub.decisions import decide, rename, rename_fleet, set_role
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import AuditCheck, AuditEntry, Decision, GivenRole, JoinCodeView
@@ -32,6 +32,10 @@ class Admin(Protocol):
 
     async def rename(self, device_id: str, name: str) -> None:
         """Call a member ``name``; empty gives it its own name back. NotFound, BadRequest."""
+        ...
+
+    async def rename_fleet(self, name: str) -> None:
+        """Call the whole fleet ``name``. BadRequest if that is no name."""
         ...
 
     async def codes(self) -> Sequence[JoinCodeView]:
@@ -90,6 +94,9 @@ class HubAdmin:
 
     async def rename(self, device_id: str, name: str) -> None:
         rename(self._hub, device_id, name, self._actor)
+
+    async def rename_fleet(self, name: str) -> None:
+        rename_fleet(self._hub, name, self._actor)
 
     async def codes(self) -> Sequence[JoinCodeView]:
         return self._hub.codes.views()

@@ -111,6 +111,24 @@ def rename(hub: Hub, device_id: str, name: str, actor: str = "local") -> None:
         hub.audit.write(actor, "renamed", device=device_id, name=wanted)
 
 
+def rename_fleet(hub: Hub, name: str, actor: str = "local") -> None:
+    """Call the fleet by another name; on disk and audited on return.
+
+    Raises:
+        BadRequest: the name is no name.
+        NotAMember, UserError: this hub does not coordinate any more, or is about to hand over.
+        StorageError: it could not be kept.
+    """
+    hub.succession.require_office()
+    wanted = name.strip()
+    if not wanted or membership.clean_name(wanted) != wanted:
+        raise BadRequest(
+            f"A fleet's name has 1 to {membership.MAX_NAME} printable characters.", param="name"
+        )
+    if hub.rename_fleet(wanted):
+        hub.audit.write(actor, "fleet_renamed", name=wanted)
+
+
 def _revoke(hub: Hub, device_id: str, actor: str) -> None:
     if device_id == hub.identity.device_id:
         raise BadRequest(

@@ -42,6 +42,7 @@ from fleetapp.fleet.membership import (
     clean_name,
     remove,
     rename,
+    rename_fleet,
     sign_membership,
 )
 from fleetapp.fleet.trust import TrustList
@@ -406,6 +407,15 @@ class Hub:
         shown = name or (clean_name(session.hello.name) if session is not None else "")
         if shown:
             self.change_membership(lambda current: rename(current, device_id, shown))
+        return True
+
+    def rename_fleet(self, name: str) -> bool:
+        """Call the whole fleet ``name``; members hear of it with the list. Whether that is new."""
+        assert self.state.value is not None
+        if name == self.state.value.name == self.membership.fleet_name:
+            return False
+        self.state.change(name=name)
+        self.change_membership(lambda current: rename_fleet(current, name))
         return True
 
     def _given_name(self, device_id: DeviceId) -> str:

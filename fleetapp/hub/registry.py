@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import structs
+
 from fleetapp.fleet.control import GONE_AFTER, SUSPECT_AFTER, FromHub, Heartbeat, MemberHello
 from fleetapp.types import DeviceId
 
@@ -102,6 +104,10 @@ class Registry:
         session.draining = beat.draining
         if beat.shards is not None:
             session.shards = beat.shards
+        if beat.devices is not None:
+            hardware = structs.replace(session.hello.hardware, devices=beat.devices)
+            session.hello = structs.replace(session.hello, hardware=hardware)
+            changed = True
         return changed
 
     def silent(self, now: float) -> tuple[Session, ...]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fleetapp.errors import DiskFull, ReadOnly, StorageError
+from fleetapp.platform import units
 
 DiskFree = Callable[[Path], int]
 
@@ -34,14 +35,14 @@ def require_space(path: Path, needed: int, what: str, free: DiskFree = disk_free
     have = free(path)
     if have < needed + MARGIN:
         raise DiskFull(
-            f"{what} needs {megabytes(needed + MARGIN)} on the disk of {path}, "
-            f"which has {megabytes(have)} free."
+            f"{what} needs {sized(needed + MARGIN)} on the disk of {path}, "
+            f"which has {sized(have)} free."
         )
 
 
-def megabytes(n: int) -> str:
+def sized(n: int) -> str:
     """A size for people."""
-    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB"
+    return units.size(n)
 
 
 @contextmanager

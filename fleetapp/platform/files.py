@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -97,3 +98,30 @@ def write_atomic(
         _sync_folder(path.parent)
     except OSError as exc:
         raise storage_error(exc, path) from exc
+
+
+def unusable(folder: Path) -> str:
+    """Why nothing could be kept in ``folder``, to stand after a colon; empty if it could.
+
+    A folder that is missing is made and taken away again, with those above it that were made.
+    """
+    made: list[Path] = []
+    try:
+        for step in (*reversed(folder.parents), folder):
+            if step.exists():
+                if not step.is_dir():
+                    return f"{step} is a file"
+                continue
+            step.mkdir()
+            made.append(step)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    except ValueError as exc:  # a null character
+        return str(exc)
+    finally:
+        for step in reversed(made):
+            with contextlib.suppress(OSError):  # somebody has put something into it
+                step.rmdir()
+    return ""

@@ -12,7 +12,7 @@ import filelock
 from fleetapp.errors import BadSetting, ManagedByPolicy, StorageError
 from fleetapp.platform import current
 from fleetapp.platform.base import Platform
-from fleetapp.platform.files import storage_error
+from fleetapp.platform.files import storage_error, unusable
 from fleetapp.platform.paths import Paths
 from fleetapp.settings.resolve import Layer, environment_layer, resolve
 from fleetapp.settings.schema import SCHEMA, Setting, Settings
@@ -52,13 +52,23 @@ class SettingsStore:
         """Check and keep one value in the user's file; answers all settings as they are then.
 
         Raises:
-            BadSetting: no such setting, no such value, or the file is broken (and left alone).
+            BadSetting: no such setting, no such value, a folder that cannot be used, or the file
+                is broken (and left alone).
             ManagedByPolicy: an administrator has laid this one down.
             ReadOnly, DiskFull, StorageError: the file could not be written.
         """
         setting = known(name)
         typed = setting.accept(value)
-        kept = str(typed or "") if setting.kind.name == "folder" else typed
+        kept = typed
+        if setting.kind.name == "folder":
+            kept = str(typed or "")
+            # only here: a folder that is gone later, as a disk that is not plugged in, is no reason
+            # to take none of the settings
+            if typed is not None and (why := unusable(typed)):
+                raise BadSetting(
+                    f"The setting {name} cannot be {typed}: {why}.",
+                    remedy="It was not changed. Choose a folder that you can write to.",
+                )
         return self._change(name, lambda values: values.update({name: kept}))
 
     def reset_user(self, name: str) -> Settings:

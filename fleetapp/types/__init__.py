@@ -27,6 +27,7 @@ from fleetapp.types.basics import (
     Timings,
     Usage,
 )
+from fleetapp.types.codetext import code_problem
 from fleetapp.types.fleet import (
     AssignmentView,
     AuditCheck,
@@ -125,4 +126,5 @@ __all__ = [
     "Timings",
     "Unit",
     "Usage",
+    "code_problem",
 ]

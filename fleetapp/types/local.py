@@ -54,6 +54,9 @@ class LocalStatus(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     """What somebody should look at although everything works still; a sentence or two each."""
     contribution: ContributionView = ContributionView()
+    removed: bool = False
+    """Its fleet does not count it as a member any more; the state is "connecting": it goes on
+    asking, because an admin may let it in again."""
     joining: Literal["", "looking", "approval"] = ""
     """What an attempt to join a fleet is waiting for; empty if there is none."""
 

@@ -207,6 +207,10 @@
         <translation>Hält die Schichten {layers} von {model}.</translation>
     </message>
     <message>
+        <source>Holds layers {layers} of {model} ready for the fleet.</source>
+        <translation>Hält die Schichten {layers} von {model} für die Flotte bereit.</translation>
+    </message>
+    <message>
         <source>Connected; waiting for work.</source>
         <translation>Verbunden; wartet auf Arbeit.</translation>
     </message>
@@ -243,8 +247,80 @@
         <translation>Der Koordinator zählt diesen PC nicht mehr zu seinen Mitgliedern.</translation>
     </message>
     <message>
-        <source>If it was put out, &apos;fleetapp fleet leave&apos; here and join with a code; if it was revoked, only an admin can let it in again.</source>
-        <translation>Wurde er hinausgenommen, verlassen Sie hier die Flotte und treten mit einem Code wieder bei; wurde er gesperrt, kann nur ein Administrator ihn wieder einlassen.</translation>
+        <source>If an admin has put it out, choose “Leave the fleet…” in the menu here and join again with a code; if it was shut out for good, only an admin can let it in again.</source>
+        <translation>Hat ein Administrator ihn entfernt, wählen Sie hier im Menü „Flotte verlassen…“ und treten Sie mit einem Code neu bei; wurde er auf Dauer ausgesperrt, kann nur ein Administrator ihn wieder aufnehmen.</translation>
+    </message>
+    <message>
+        <source>Leave it first: “Leave the fleet…” in the menu.</source>
+        <translation>Verlassen Sie sie zuerst: „Flotte verlassen…“ im Menü.</translation>
+    </message>
+    <message>
+        <source>Give its address as well as the code.</source>
+        <translation>Geben Sie außer dem Code auch seine Adresse an.</translation>
+    </message>
+    <message>
+        <source>Check that it runs and is on the same network, or give its address as well as the code.</source>
+        <translation>Prüfen Sie, ob er läuft und im selben Netz ist, oder geben Sie außer dem Code auch seine Adresse an.</translation>
+    </message>
+    <message>
+        <source>Leave the fleet (“Leave the fleet…” in the menu) and join again.</source>
+        <translation>Verlassen Sie die Flotte („Flotte verlassen…“ im Menü) und treten Sie neu bei.</translation>
+    </message>
+    <message>
+        <source>Leave it (“Leave the fleet…” in the menu) and join with a code.</source>
+        <translation>Verlassen Sie sie („Flotte verlassen…“ im Menü) und treten Sie mit einem Code bei.</translation>
+    </message>
+    <message>
+        <source>Let them leave first: “Leave the fleet…” in the menu of each.</source>
+        <translation>Lassen Sie diese zuerst austreten: „Flotte verlassen…“ in ihrem Menü.</translation>
+    </message>
+    <message>
+        <source>It is started on the coordinator: “Fleet” in the menu, tab “Models”.</source>
+        <translation>Es wird am Koordinator gestartet: „Flotte“ im Menü, Reiter „Modelle“.</translation>
+    </message>
+    <message>
+        <source>Ask again; an admin sees under “Fleet” which PCs are there.</source>
+        <translation>Fragen Sie noch einmal; ein Administrator sieht unter „Flotte“, welche PCs da sind.</translation>
+    </message>
+    <message>
+        <source>Wait a moment and ask again; “This PC” and “Fleet” show the progress.</source>
+        <translation>Warten Sie einen Moment und fragen Sie noch einmal; „Dieser PC“ und „Flotte“ zeigen, wie weit es ist.</translation>
+    </message>
+    <message>
+        <source>Choose “Start the agent” in the menu.</source>
+        <translation>Wählen Sie „Agent starten“ im Menü.</translation>
+    </message>
+    <message>
+        <source>Do this on the coordinator; the table under “Fleet” names it.</source>
+        <translation>Tun Sie das am Koordinator; die Tabelle unter „Flotte“ nennt ihn.</translation>
+    </message>
+    <message>
+        <source>“Fleet”, tab “API keys”, lists them.</source>
+        <translation>Unter „Flotte“, Reiter „API-Schlüssel“, sind sie aufgeführt.</translation>
+    </message>
+    <message>
+        <source>Remove {model} under “Fleet”, tab “Models”, and get it again.</source>
+        <translation>Entfernen Sie {model} unter „Flotte“, Reiter „Modelle“, und holen Sie es neu.</translation>
+    </message>
+    <message>
+        <source>Remove {model} under “Fleet”, tab “Models”, and import it again.</source>
+        <translation>Entfernen Sie {model} unter „Flotte“, Reiter „Modelle“, und importieren Sie es neu.</translation>
+    </message>
+    <message>
+        <source>Get or import one under “Fleet”, tab “Models”.</source>
+        <translation>Holen oder importieren Sie eines unter „Flotte“, Reiter „Modelle“.</translation>
+    </message>
+    <message>
+        <source>Check the connection and the proxy settings, or import a file: “Fleet”, tab “Models”.</source>
+        <translation>Prüfen Sie die Verbindung und die Proxy-Einstellungen, oder importieren Sie eine Datei: „Flotte“, Reiter „Modelle“.</translation>
+    </message>
+    <message>
+        <source>Fetch it yourself and import it: “Fleet”, tab “Models”.</source>
+        <translation>Laden Sie es selbst herunter und importieren Sie es: „Flotte“, Reiter „Modelle“.</translation>
+    </message>
+    <message>
+        <source>Export it to an OpenVINO IR folder with optimum-intel on another machine and import that folder: “Fleet”, tab “Models”.</source>
+        <translation>Exportieren Sie es mit optimum-intel auf einem anderen Rechner in einen Ordner mit OpenVINO IR und importieren Sie diesen: „Flotte“, Reiter „Modelle“.</translation>
     </message>
     <message>
         <source>Waiting for the admin to approve this PC; its id is {device}.</source>
@@ -269,10 +345,6 @@
     <message>
         <source>Loading {model}.</source>
         <translation>{model} wird geladen.</translation>
-    </message>
-    <message>
-        <source>Ready {model}.</source>
-        <translation>{model} ist bereit.</translation>
     </message>
     <message>
         <source>The hub does not know this join code.</source>
@@ -351,10 +423,6 @@
         <translation>Dieser PC gehört schon zur Flotte „{fleet}“.</translation>
     </message>
     <message>
-        <source>Leave it first with &apos;fleetapp fleet leave&apos;.</source>
-        <translation>Verlassen Sie sie zuerst mit „fleetapp fleet leave“.</translation>
-    </message>
-    <message>
         <source>This PC is not the coordinator of its fleet.</source>
         <translation>Dieser PC ist nicht der Koordinator seiner Flotte.</translation>
     </message>
@@ -371,6 +439,18 @@
         <translation>Die Einstellung {name} wird durch {where} verwaltet und kann nicht geändert werden.</translation>
     </message>
     <message>
+        <source>The setting {name} cannot be {folder}: {why}.</source>
+        <translation>Die Einstellung {name} kann nicht {folder} sein: {why}.</translation>
+    </message>
+    <message>
+        <source>It was not changed.</source>
+        <translation>Sie wurde nicht geändert.</translation>
+    </message>
+    <message>
+        <source>It was not changed. Choose a folder that you can write to.</source>
+        <translation>Sie wurde nicht geändert. Wählen Sie einen Ordner, in den Sie schreiben dürfen.</translation>
+    </message>
+    <message>
         <source>Port {port} on {host} is used by another program.</source>
         <translation>Port {port} auf {host} wird von einem anderen Programm benutzt.</translation>
     </message>
@@ -381,10 +461,6 @@
     <message>
         <source>No model is being served.</source>
         <translation>Es wird kein Modell angeboten.</translation>
-    </message>
-    <message>
-        <source>Start one with &apos;fleetapp serve MODEL&apos; on the coordinator.</source>
-        <translation>Starten Sie eines mit „fleetapp serve MODELL“ am Koordinator.</translation>
     </message>
     <message>
         <source>There is no model &apos;{model}&apos; here.</source>
@@ -425,10 +501,6 @@
     <message>
         <source>{name} stopped contributing.</source>
         <translation>{name} trägt nicht mehr bei.</translation>
-    </message>
-    <message>
-        <source>See with &apos;fleetapp fleet&apos; which PCs are there, and ask again.</source>
-        <translation>Sehen Sie mit „fleetapp fleet“ nach, welche PCs da sind, und fragen Sie noch einmal.</translation>
     </message>
     <message>
         <source>The coordinator has gone while it was answering.</source>
@@ -525,10 +597,6 @@
     <message>
         <source>The fleet goes on without this PC; it comes back by itself.</source>
         <translation>Die Flotte macht ohne diesen PC weiter; er kommt von selbst zurück.</translation>
-    </message>
-    <message>
-        <source>Start it with &apos;fleetapp agent&apos;, or try &apos;fleetapp demo&apos;.</source>
-        <translation>Starten Sie ihn mit „fleetapp agent“, oder probieren Sie „fleetapp demo“.</translation>
     </message>
     <message>
         <source>mDNS finds {peers} other PCs, {coordinators} of them coordinators.</source>
@@ -1321,8 +1389,16 @@
         <translation>Ihre Frage</translation>
     </message>
     <message>
-        <source>Ask the fleet. Enter sends, Shift+Enter breaks the line.</source>
-        <translation>Fragen Sie die Flotte. Umschalt+Eingabe: neue Zeile.</translation>
+        <source>Enter sends, Shift+Enter breaks the line.</source>
+        <translation>Eingabe sendet, Umschalt+Eingabe beginnt eine neue Zeile.</translation>
+    </message>
+    <message>
+        <source>Ask the fleet.</source>
+        <translation>Fragen Sie die Flotte.</translation>
+    </message>
+    <message>
+        <source>Ask the fleet…</source>
+        <translation>Fragen Sie…</translation>
     </message>
     <message>
         <source>Very long lines of the pasted text were broken.</source>
@@ -1819,6 +1895,14 @@
         <translation>Name in dieser Flotte (leer: wie der PC sich selbst nennt):</translation>
     </message>
     <message>
+        <source>Rename the fleet</source>
+        <translation>Flotte umbenennen</translation>
+    </message>
+    <message>
+        <source>Name of the fleet, as all its PCs show it:</source>
+        <translation>Name der Flotte, wie alle ihre PCs ihn zeigen:</translation>
+    </message>
+    <message>
         <source>Save as</source>
         <translation>Speichern unter</translation>
     </message>
@@ -2011,8 +2095,24 @@
         <translation>Der Agent auf diesem PC antwortet nicht.</translation>
     </message>
     <message>
-        <source>The coordinator cannot be reached. {reason}</source>
-        <translation>Der Koordinator ist nicht erreichbar. {reason}</translation>
+        <source>The agent on this PC is not there. It is being started; this takes some seconds.</source>
+        <translation>Der Agent auf diesem PC ist nicht da. Er wird gestartet; das dauert einige Sekunden.</translation>
+    </message>
+    <message>
+        <source>The coordinator, this PC, is starting. {reason} The other PCs come back by themselves.</source>
+        <translation>Der Koordinator, dieser PC, startet. {reason} Die anderen PCs kommen von selbst zurück.</translation>
+    </message>
+    <message>
+        <source>The coordinator cannot be reached. {reason} This PC tries again by itself; until then it gets no answers, and nothing can be changed from here.</source>
+        <translation>Der Koordinator ist nicht erreichbar. {reason} Dieser PC versucht es von selbst wieder; bis dahin bekommt er keine Antworten, und von hier aus lässt sich nichts ändern.</translation>
+    </message>
+    <message>
+        <source>The coordinator, this PC, cannot work. {why} It tries again every few seconds; until then nobody in the fleet gets answers.</source>
+        <translation>Der Koordinator, dieser PC, kann nicht arbeiten. {why} Er versucht es alle paar Sekunden wieder; bis dahin bekommt niemand in der Flotte Antworten.</translation>
+    </message>
+    <message>
+        <source>{why} It is asked again by itself.</source>
+        <translation>{why} Es wird von selbst wieder gefragt.</translation>
     </message>
     <message>
         <source>{why} What you see is the state of {time}.</source>
@@ -2207,6 +2307,10 @@
         <translation>Macht sich bereit</translation>
     </message>
     <message>
+        <source>Standing by</source>
+        <translation>In Bereitschaft</translation>
+    </message>
+    <message>
         <source>finishing</source>
         <translation>wird fertig</translation>
     </message>
@@ -2378,6 +2482,10 @@
         <translation>Flotte</translation>
     </message>
     <message>
+        <source>Rename the fleet…</source>
+        <translation>Flotte umbenennen…</translation>
+    </message>
+    <message>
         <source>PCs</source>
         <translation>PCs</translation>
     </message>
@@ -2428,10 +2536,6 @@
     <message>
         <source>This PC is in no fleet. Join the one of your office with a code from its administrator, or create a new one with this PC as its coordinator.</source>
         <translation>Dieser PC gehört zu keiner Flotte. Treten Sie der Ihres Büros mit einem Code vom Administrator bei, oder erstellen Sie eine neue mit diesem PC als Koordinator.</translation>
-    </message>
-    <message>
-        <source>The agent is starting…</source>
-        <translation>Der Agent startet…</translation>
     </message>
     <message>
         <source>Nothing is known of the fleet yet. {why}</source>
@@ -3783,8 +3887,16 @@
         <translation>Braucht Aufmerksamkeit</translation>
     </message>
     <message>
+        <source>Removed from the fleet</source>
+        <translation>Aus der Flotte entfernt</translation>
+    </message>
+    <message>
         <source>Finishing</source>
         <translation>Wird fertig</translation>
+    </message>
+    <message>
+        <source>Standing by</source>
+        <translation>In Bereitschaft</translation>
     </message>
     <message>
         <source>Paused</source>

@@ -266,10 +266,13 @@ def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
     assert command(coordinator, "fleet", "revoke", "newcomer", "--yes").returncode == 0
     assert coordinator.members()["newcomer"] == "revoked"
     alone.until(lambda a: a.get("status")["state"] == "connecting")
+    alone.until(lambda a: a.get("status")["removed"])
+    assert "does not count this PC as a member" in alone.get("status")["reason"]
     with pytest.raises((NoHub, NotAMember)):
         alone.get("fleet")
     assert command(coordinator, "fleet", "reinstate", device[:12]).returncode == 0
     coordinator.until_member_is("newcomer", "online")
+    assert not alone.get("status")["removed"]
     lines = (coordinator.home / "hub" / "audit.jsonl").read_text("utf-8").splitlines()
     said = [e["action"] for e in map(json.loads, lines) if e.get("device") == device]
     assert said == ["approved", "revoked", "reinstated"]
@@ -482,6 +485,7 @@ def test_a_coordinator_whose_port_is_taken_says_so_and_comes_up_when_it_is_free(
             assert said["state"] == "attention"
             assert port in said["reason"]
             assert "control_port" in said["reason"]
+            assert (said["fleet_id"], said["role"]) == (fleet, "coordinator"), "it still is that"
             with pytest.raises(PortTaken):
                 agent.post("fleet/leave")
         agent.until(lambda a: a.get("status")["state"] == "ready")

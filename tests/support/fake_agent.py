@@ -260,6 +260,9 @@ class FakeAgent:
     async def set_role(self, device_id: str, role: str) -> None:
         self._note("role", device_id, role)
 
+    async def rename_fleet(self, name: str) -> None:
+        self._note("rename_fleet", name)
+
     async def rename(self, device_id: str, name: str) -> None:
         self._note("rename", device_id, name)
 

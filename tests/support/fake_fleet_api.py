@@ -264,6 +264,10 @@ class FakeFleetApi(FakeLocalApi):
                 return plan(asked[0].removeprefix("model=") if asked else MODEL)
             case "POST", "models/start" | "models/stop":
                 return {"ok": True}
+        if (method, kind) == ("POST", "fleet/name"):
+            assert self.view is not None
+            self.set_view(replace(self.view, name=body["name"]))
+            return {"ok": True}
         if method == "POST" and kind.startswith("fleet/"):
             self._decide(kind.removeprefix("fleet/"), body)
             return {"ok": True}

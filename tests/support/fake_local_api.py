@@ -27,7 +27,7 @@ from fleetapp.types import AssignmentView, JoinCodeView, LayerRange, LocalStatus
 from tests.support.fake_models import FakeModels
 from tests.support.fake_pc import FakePc
 
-CODE = "FLEET-7Q2MX-04K9D-ZR8TB-1HVNC-W5E3G-P6YAJ-SFM2-K"
+CODE = "FLEET-7CCKG-JXJEG-64N9Z-RZWJG-M5NWZ-18DGP-70K1F-CRZV0-84C"
 GB = 1_000_000_000
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QLocale, QSettings, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -36,14 +36,17 @@ from tests.support.fake_chat_api import (
     saying,
 )
 from tests.support.fake_local_api import joined_status
+from ui import theme
 from ui.chat.block_widgets import CodeBlock, ProseBlock
 from ui.chat.chats import Chats
+from ui.chat.composer import Composer
 from ui.chat.message_view import MessageView
 from ui.chat.store import FILE, ConversationStore
 from ui.chat.values import NEW
 from ui.chat.window import ChatWindow
 from ui.client import AgentClient
 from ui.desktop import Desktop
+from ui.language import Language
 from ui.session import AgentSession
 from ui.theme import DARK, LIGHT, Theme
 from ui.view import AgentView
@@ -740,3 +743,32 @@ def test_a_history_that_cannot_be_written_still_chats(
     ask(qtbot, window, "q")
     assert "Paris." in shown(window)
     chats.stop()
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_the_empty_field_says_fits_into_a_narrow_window(
+    qtbot: QtBot, qapp: QApplication, language: str
+) -> None:
+    spoken = Language(qapp)
+    spoken.use(language, QLocale(language))
+    try:
+        composer = Composer()
+        qtbot.addWidget(composer)
+        composer.show()
+
+        def fits() -> bool:
+            field = composer.text
+            room = field.viewport().width() - 2 * field.document().documentMargin()
+            said = field.fontMetrics().horizontalAdvance(field.placeholderText())
+            return bool(field.placeholderText()) and said <= room
+
+        composer.resize(560 - 22 * theme.GRID - 3 * theme.GRID, 60)  # beside the narrowest list
+        assert fits()
+        short = composer.text.placeholderText()
+        composer.resize(1000, 60)
+        assert fits()
+        assert len(composer.text.placeholderText()) > len(short) + 20, "with room it names the keys"
+        assert composer.text.toolTip() in composer.text.placeholderText()
+    finally:
+        spoken.drop()
+        QLocale.setDefault(QLocale.c())

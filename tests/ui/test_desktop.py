@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from PySide6.QtCore import QLocale, Qt
+from PySide6.QtCore import QLocale, QPoint, Qt
 from PySide6.QtGui import QAccessible, QAction
 from PySide6.QtWidgets import (
     QApplication,
@@ -37,7 +37,7 @@ from ui.fleet_dialogs import CreateDialog, InviteDialog, JoinDialog
 from ui.icons import state_icon
 from ui.language import Language
 from ui.theme import DARK, DARK_CODE, LIGHT, LIGHT_CODE, CodeColours, Colours, Theme
-from ui.view import IconName
+from ui.view import AgentView, IconName
 
 
 def show(qtbot: QtBot, desktop: Desktop, agent: FakeLocalApi, status: LocalStatus) -> None:
@@ -143,7 +143,7 @@ def test_preparing_fills_the_ring_and_shows_bytes(
     assert not is_icon(desktop, "preparing", 0)
     texts = [label.text() for label in desktop.window.findChildren(QLabel)]
     assert "smollm2-135m-instruct · Stage 2 of 3 · layers 10-19" in texts
-    assert "Downloading · 500.0 MB of 1.0 GB" in texts
+    assert "Downloading · 476.8 MiB of 953.7 MiB" in texts
 
 
 def test_shards_that_are_gone_leave_the_window(
@@ -261,7 +261,7 @@ def test_devices_that_are_there_can_be_lent_or_not(
     qtbot.waitUntil(lambda: bool(agent.bodies("/local/v1/lend")))
     assert agent.bodies("/local/v1/lend") == [{"device": "GPU", "on": True}]
     assert not ticks["GPU"].isChecked(), "not before the agent says so"
-    memory = "The fleet's programs take 400.0 MB of this PC's memory; 12.0 GB more are for it."
+    memory = "The fleet's programs take 381.5 MiB of this PC's memory; 11.2 GiB more are for it."
     assert memory in [label.text() for label in desktop.window.findChildren(QLabel)]
 
 
@@ -496,3 +496,34 @@ def test_what_the_agent_says_of_this_pc_is_said_in_german(
     finally:
         language.drop()
         QLocale.setDefault(QLocale.c())
+
+
+def test_an_open_menu_follows_the_state_and_stays_on_the_screen(
+    qtbot: QtBot, desktop: Desktop
+) -> None:
+    actions, menu = desktop.actions, desktop.actions.menu
+    room = menu.screen().availableGeometry()
+    actions.show_view(AgentView("connected", lonely_status()))
+    menu.popup(room.bottomRight() - QPoint(20, 5))  # as above a panel at the bottom
+    try:
+        qtbot.waitUntil(menu.isVisible)
+        small = menu.geometry()
+        member = joined_status(contribute=True, role="admin", reason="It waits for work. " * 4)
+        actions.show_view(AgentView("connected", member))
+        grown = menu.geometry()
+        assert grown.size() == menu.sizeHint()
+        assert grown.height() > small.height()
+        assert room.contains(grown), "nothing of it lies off the screen"
+        assert grown.bottomRight() == small.bottomRight(), "it grows away from the edge"
+        last = menu.actionGeometry(actions.quit)
+        assert menu.rect().contains(last)
+        actions.show_view(AgentView("connected", lonely_status()))
+        assert menu.geometry() == small
+        menu.hide()
+        menu.popup(room.topLeft())
+        at = menu.geometry().topLeft()
+        actions.show_view(AgentView("connected", member))
+        assert menu.height() == grown.height()
+        assert menu.geometry().topLeft() == at, "with room below nothing moves"
+    finally:
+        menu.hide()

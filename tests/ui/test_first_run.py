@@ -12,7 +12,14 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from fleetapp.errors import AgentNotRunning, DiskFull, FleetError, NoHub, NotAMember
+from fleetapp.errors import (
+    AgentNotRunning,
+    DiskFull,
+    ExpiredJoinCode,
+    FleetError,
+    NoHub,
+    NotAMember,
+)
 from tests.support.fake_local_api import CODE, FakeLocalApi, joined_status, lonely_status
 from tests.support.fake_models import MB, job_error
 from tests.support.fake_pc import BAD, chain, hardware
@@ -216,7 +223,7 @@ def test_alone_from_limits_to_a_model_that_runs(
     job = replace(agent.models.view.jobs[0], phase="downloading", done=42 * MB, total=98 * MB)
     agent.models.put(job)
     qtbot.waitUntil(lambda: work.steps["model"].done == 42 * MB)
-    assert work.steps["model"].detail.startswith("Downloading · 42.0 MB of 98.0 MB")
+    assert work.steps["model"].detail.startswith("Downloading · 40.1 MiB of 93.5 MiB")
     agent.models.put(replace(job, state="done"))
     qtbot.waitUntil(lambda: work.steps["start"].detail == "Compiling")
     assert not work.over
@@ -311,24 +318,55 @@ def test_creating_ends_with_the_code(qtbot: QtBot, model: FirstRun, agent: FakeL
     assert agent.bodies("/local/v1/fleet/create") == [{"name": "Büro Süd"}]
 
 
-def test_a_wrong_code_can_be_mended(qtbot: QtBot, model: FirstRun, agent: FakeLocalApi) -> None:
+def test_a_code_that_the_fleet_refuses_can_be_mended(
+    qtbot: QtBot, model: FirstRun, agent: FakeLocalApi
+) -> None:
     model.choose("join")
-    model.say(code="hello")
+    model.say(code=CODE)
+    agent.refusals["/local/v1/fleet/join"] = ExpiredJoinCode("This join code has expired.")
     work = to_work(qtbot, model)
     qtbot.waitUntil(lambda: work.failed is not None)
-    assert "must start with FLEET-" in str(work.failed and work.failed.error)
+    assert "has expired" in str(work.failed and work.failed.error)
     while model.page != "way":
         model.go_back()
-    model.say(code="FLEET-GOOD")
+    agent.refusals.clear()
+    model.say(code=CODE)
     work = to_work(qtbot, model)
     qtbot.waitUntil(lambda: work.over)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (CODE[:-1], "The join code has 42 characters after FLEET-, but 43 are needed."),
+        (f"{CODE}7", "The join code has 44 characters after FLEET-, but 43 are needed."),
+        ("hello", "A join code begins with FLEET-, and this does not."),
+        (f"{CODE[:-1]}1", "The join code is mistyped: its check character does not match."),
+    ],
+)
+def test_a_mistyped_code_is_found_on_the_page_where_it_is_typed(
+    qtbot: QtBot, window: FirstRunWindow, agent: FakeLocalApi, typed: str, said: str
+) -> None:
+    window.model.go_on()
+    window.model.choose("join")
+    window.way.code.setFocus()
+    qtbot.keyClicks(window.way.code, typed)
+    window.go.click()
+    assert window.model.page == "way"
+    assert window.notice.label.text() == said
+    assert window.notice.isVisible()
+    window.way.code.clear()
+    qtbot.keyClicks(window.way.code, f" {CODE.lower().replace('-', ' ')}")
+    assert not window.notice.isVisible(), "somebody mends it"
+    window.go.click()
+    assert window.model.page == "pc"
 
 
 def test_waiting_for_a_yes_outlasts_the_agents_patience(
     qtbot: QtBot, model: FirstRun, agent: FakeLocalApi, settings: QSettings
 ) -> None:
     model.choose("join")
-    model.say(code="FLEET-GOOD")
+    model.say(code=CODE)
     agent.refusals["/local/v1/fleet/join"] = NoHub("Joining took too long.")
     agent.held.clear()
     work = to_work(qtbot, model)
@@ -338,7 +376,7 @@ def test_waiting_for_a_yes_outlasts_the_agents_patience(
     agent.set_status(lonely_status(joining="approval", reason=waits))
     qtbot.waitUntil(lambda: work.awaits_approval)
     qtbot.waitUntil(lambda: work.steps["join"].detail == waits)
-    assert load(settings).code == "FLEET-GOOD", "to go on waiting after a restart"
+    assert load(settings).code == CODE, "to go on waiting after a restart"
     agent.held.set()
     qtbot.waitUntil(lambda: len(agent.bodies("/local/v1/fleet/join")) > 1)
     assert work.failed is None
@@ -349,7 +387,7 @@ def test_waiting_for_a_yes_outlasts_the_agents_patience(
 
 def test_a_no_is_final_and_said(qtbot: QtBot, model: FirstRun, agent: FakeLocalApi) -> None:
     model.choose("join")
-    model.say(code="FLEET-GOOD")
+    model.say(code=CODE)
     no = "The admin declined to let this PC into the fleet."
     agent.refusals["/local/v1/fleet/join"] = NotAMember(no)
     with qtbot.waitSignal(model.declined) as said:
@@ -361,7 +399,7 @@ def test_leaving_while_an_administrator_is_awaited_calls_it_off(
     qtbot: QtBot, model: FirstRun, agent: FakeLocalApi
 ) -> None:
     model.choose("join")
-    model.say(code="FLEET-GOOD")
+    model.say(code=CODE)
     agent.held.clear()
     work = to_work(qtbot, model)
     qtbot.waitUntil(lambda: work.running is not None and work.running.name == "join")
@@ -400,7 +438,7 @@ def test_the_keyboard_alone_leads_through(
     qtbot.keyClick(window.way.buttons["join"], Qt.Key.Key_Space)
     assert window.model.choices.way == "join"
     assert not window.go.isEnabled()
-    qtbot.keyClicks(window.way.code, "FLEET-GOOD")
+    qtbot.keyClicks(window.way.code, CODE)
     qtbot.keyClick(window.go, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: "Clock" in texts(window))
     assert "Neural processor · Intel(R) AI Boost" in texts(window)
@@ -484,7 +522,7 @@ def test_every_control_has_a_name_and_takes_the_keyboard(
     qtbot: QtBot, window: FirstRunWindow
 ) -> None:
     window.model.choose("join")
-    window.model.say(code="x")
+    window.model.say(code=CODE)
     qtbot.waitUntil(lambda: bool(window.model.limits))
     seen = 0
     while True:

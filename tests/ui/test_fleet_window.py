@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from fleetapp.errors import NoHub, StorageError
+from fleetapp.errors import NoHub, PortTaken, StorageError
 from fleetapp.types import FleetView, LayerRange
 from tests.support.fake_fleet_api import (
     MODEL,
@@ -157,7 +157,11 @@ def test_the_last_known_state_stays_grey_and_says_since_when(
     said = window.trouble.label.text()
     assert window.trouble.isVisible()
     assert "The coordinator cannot be reached. DESK-01 is off." in said
+    assert "This PC tries again by itself" in said
     assert "What you see is the state of" in said
+    for figure in (window.pulse.nodes, window.pulse.tokens, window.pulse.queue):
+        assert figure.number.text() == "—", "an old figure is not shown as if it held"
+    assert window.pulse.latency.caption.text() == "Next token · —"
     assert not window.nodes.actions_of["drain"].isEnabled()
     assert not window.attention.lines[0].approve.isEnabled()
     index = window.nodes.rows.index(0, 0)
@@ -165,6 +169,49 @@ def test_the_last_known_state_stays_grey_and_says_since_when(
     fleet.set_status(coordinator_status())
     qtbot.waitUntil(window.trouble.isHidden)
     assert window.model.freshness == "live"
+    assert window.pulse.tokens.number.text() == "61.4"
+    assert window.pulse.throughput.caption.text() == "Tokens/s · 61.4"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (
+            {"state": "connecting", "reason": "This PC is changing its role in the fleet."},
+            "The coordinator, this PC, is starting. This PC is changing its role in the fleet.",
+        ),
+        (
+            {
+                "state": "connecting",
+                "role": "member",
+                "removed": True,
+                "reason": "The coordinator does not count this PC as a member any more.",
+            },
+            "The coordinator does not count this PC as a member any more.",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_coordinator_and_what_follows_is_said(
+    qtbot: QtBot, window: FleetWindow, fleet: FakeFleetApi, status: dict[str, Any], said: str
+) -> None:
+    fleet.set_status(coordinator_status(**status))
+    qtbot.waitUntil(lambda: window.model.freshness == "stale")
+    assert window.trouble.label.text().startswith(said)
+    assert "What you see is the state of" in window.trouble.label.text()
+
+
+def test_a_coordinator_whose_port_is_taken_says_that_it_tries_again(
+    qtbot: QtBot, window: FleetWindow, fleet: FakeFleetApi
+) -> None:
+    taken = PortTaken("Port 8485 on 0.0.0.0 is used by another program.", remedy="Stop it.")
+    fleet.refusals["/local/v1/fleet/events"] = taken
+    fleet.set_status(coordinator_status(state="attention", reason=str(taken)))
+    fleet.set_view(None)
+    qtbot.waitUntil(lambda: "Port 8485" in window.trouble.label.text())
+    said = window.trouble.label.text()
+    assert "The coordinator, this PC, cannot work." in said
+    assert "It tries again every few seconds; until then nobody in the fleet gets answers." in said
+    assert window.pulse.tokens.number.text() == "—"
 
 
 def test_a_stream_that_ends_with_an_error_says_why_and_is_tried_again(
@@ -279,6 +326,48 @@ def test_several_are_drained_and_resumed_with_a_button(
     qtbot.waitUntil(window.nodes._buttons["undrain"].isVisible)
     window.nodes._buttons["undrain"].click()
     qtbot.waitUntil(lambda: cell(window, device(2), "state") == "Working")
+
+
+def test_the_fleet_itself_is_renamed(
+    qtbot: QtBot, window: FleetWindow, fleet: FakeFleetApi
+) -> None:
+    window.rename.click()
+    dialog = window.question
+    assert isinstance(dialog, QInputDialog)
+    assert dialog.textValue() == "Office Lisbon"
+    dialog.setTextValue(" Büro Süd ")
+    dialog.accept()
+    qtbot.waitUntil(lambda: window.title.text() == "Fleet “Büro Süd”")
+    assert fleet.bodies("/local/v1/fleet/name") == [{"name": "Büro Süd"}]
+    fleet.set_status(coordinator_status(role="member"))
+    qtbot.waitUntil(window.rename.isHidden)
+
+
+def test_focus_stays_with_the_pc_that_was_drained(
+    qtbot: QtBot, window: FleetWindow, fleet: FakeFleetApi
+) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    choose(window, device(2))
+    drain, resume = window.nodes._buttons["drain"], window.nodes._buttons["undrain"]
+    drain.setFocus()
+    qtbot.keyClick(drain, Qt.Key.Key_Space)
+    qtbot.waitUntil(resume.isVisible)
+    assert resume.hasFocus(), "the way back is where the finger is"
+    qtbot.keyClick(resume, Qt.Key.Key_Space)
+    qtbot.waitUntil(drain.isVisible)
+    assert drain.hasFocus()
+    window.nodes.table.clearSelection()
+    assert window.nodes.table.hasFocus()
+
+
+def test_no_cell_is_cut_when_the_window_opens(window: FleetWindow) -> None:
+    table = window.nodes.table
+    metrics = table.fontMetrics()
+    for index, column in enumerate(COLUMNS):
+        for text in window.nodes.rows.texts(index, 100):
+            room = table.columnWidth(index)
+            assert metrics.horizontalAdvance(text) < room, f"{column.key}: {text}"
 
 
 def test_a_pc_is_renamed_with_f2(qtbot: QtBot, window: FleetWindow, fleet: FakeFleetApi) -> None:
@@ -396,7 +485,7 @@ def test_models_are_fetched_imported_cancelled_and_removed(
     fleet.models.put(moved)
     fleet.changed()
     row = next(iter(page._jobs.values()))
-    qtbot.waitUntil(lambda: "403.0 MB of 806.0 MB" in row.text.text())
+    qtbot.waitUntil(lambda: "384.3 MiB of 768.7 MiB" in row.text.text())
     assert row.bar.value() == 500
     row.cancel.click()
     qtbot.waitUntil(lambda: not page._jobs)
@@ -456,7 +545,7 @@ def test_chains_are_drawn_and_told_to_those_who_do_not_see(
     card = window.plan._chains["c1"]
     described = card.picture.accessibleDescription()
     assert "Stage 1: DESK-01, layers 0-11 · CPU, In use · 21 ms." in described
-    assert "Link: 2.1 ms, 48.0 MB/s." in described
+    assert "Link: 2.1 ms, 45.8 MiB/s." in described
     assert "61.4 tokens/s" in card.state.text()
     assert "DESK-05 (layers 12-21)" in card.standbys.text()
     qtbot.waitUntil(lambda: bool(window.plan._plans))

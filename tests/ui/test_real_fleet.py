@@ -92,7 +92,7 @@ def test_a_fleet_is_administered_by_clicking(
         assert says(device, "state") == "Not working · its user has not agreed"
         # 29 whole days and some hours are left of 30
         qtbot.waitUntil(lambda: says(device, "certificate") == "29 days", timeout=SLOW)
-        assert says(device, "memory").count("GB") == 2
+        assert says(device, "memory").count("GiB") == 2
 
         assert nodes.choose(device)
         nodes._buttons["drain"].click()

@@ -169,6 +169,20 @@ def test_a_folder_can_be_chosen(qtbot: QtBot, window: SettingsWindow, tmp_path: 
     assert folder.edit.text() == str(tmp_path)
 
 
+def test_a_folder_that_cannot_be_used_is_refused_in_words(
+    qtbot: QtBot, window: SettingsWindow, tmp_path: Path
+) -> None:
+    window.show_section("coordinator")
+    row = window.rows["models_dir"]
+    assert isinstance(row.control, FolderControl)
+    file = tmp_path / "file"
+    file.touch()
+    row.control.edit.setText(str(file))
+    row.control.flush()
+    qtbot.waitUntil(lambda: "Choose a folder that you can write to." in row.notice.label.text())
+    assert row.control.edit.text() == str(file), "what was typed can be mended"
+
+
 def test_policy_and_environment_are_shown_and_cannot_be_changed(window: SettingsWindow) -> None:
     window.show_section("power")
     locked = window.rows["on_metered"]
@@ -340,7 +354,7 @@ def test_diagnostics_are_written_where_the_person_says(
     qtbot.waitUntil(dialog.written.isVisible)
     assert dialog.written.field.text() == str(target)
     assert api.bodies("/local/v1/support-bundle") == [{"path": str(target)}]
-    assert "1.2 MB" in dialog.progress.text()
+    assert "1.2 MiB" in dialog.progress.text()
     dialog.reject()
 
 

@@ -24,6 +24,16 @@ from ui.view import AgentView
             "contributing",
             "Contributing",
         ),
+        (
+            AgentView("connected", joined_status(assignments=(assignment(phase="ready"),))),
+            "ready",
+            "Standing by",
+        ),
+        (
+            AgentView("connected", joined_status(state="connecting", removed=True)),
+            "attention",
+            "Removed from the fleet",
+        ),
         (AgentView("connected", joined_status(state="attention")), "attention", "Needs attention"),
         (AgentView("stopped", problem=AgentNotRunning("Gone.")), "stopped", "Agent not running"),
         (AgentView("refused", problem=AgentNotRunning("Odd.")), "attention", "Needs attention"),
@@ -64,7 +74,7 @@ def test_a_problem_is_said_with_its_remedy() -> None:
 
 def test_progress_names_phase_bytes_and_time() -> None:
     line = words.progress_line(assignment(from_cache=2_000_000), 65)
-    assert line == "Downloading · 430.0 MB of 1.0 GB · 2.0 MB already here · about 60 s left"
+    assert line == "Downloading · 410.1 MiB of 953.7 MiB · 1.9 MiB already here · about 60 s left"
 
 
 def test_a_finished_shard_shows_no_progress() -> None:

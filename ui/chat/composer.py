@@ -37,9 +37,11 @@ class Composer(QWidget):
         self.banner.hide()
         self.text = _Question()
         self.text.setAccessibleName(self.tr("Your question"))
-        self.text.setPlaceholderText(
-            self.tr("Ask the fleet. Enter sends, Shift+Enter breaks the line.")
-        )
+        keys = self.tr("Enter sends, Shift+Enter breaks the line.")
+        self.text.setToolTip(keys)
+        self.text.setAccessibleDescription(keys)
+        ask = self.tr("Ask the fleet.")
+        self.text.set_hints(f"{ask} {keys}", self.tr("Ask the fleet…"))
         self.text.submitted.connect(self.submit)
         self.text.textChanged.connect(self._text_changed)
         self.note = text_label(
@@ -116,7 +118,24 @@ class _Question(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.document().setDocumentMargin(theme.GRID // 2)
+        self._hints: tuple[str, ...] = ()
         self.fit()
+
+    def set_hints(self, *hints: str) -> None:
+        """What the empty field says: the first that fits into its one line, else the last."""
+        self._hints = hints
+        self._choose_hint()
+
+    def _choose_hint(self) -> None:
+        if not self._hints:
+            return
+        room = self.viewport().width() - 2 * self.document().documentMargin()
+        said = next(
+            (h for h in self._hints if self.fontMetrics().horizontalAdvance(h) <= room),
+            self._hints[-1],
+        )
+        if said != self.placeholderText():
+            self.setPlaceholderText(said)
 
     def fit(self) -> None:
         """As high as its lines, within limits."""
@@ -132,11 +151,13 @@ class _Question(QPlainTextEdit):
     def resizeEvent(self, event) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
         super().resizeEvent(event)
         self.fit()
+        self._choose_hint()
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
             self.fit()
+            self._choose_hint()
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802 - Qt's name
         """Paste text only, with endless lines broken: a megabyte of one takes Qt minutes."""

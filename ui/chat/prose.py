@@ -35,6 +35,14 @@ translate = QCoreApplication.translate
 _FEATURES = QTextDocument.MarkdownFeature
 FEATURES = _FEATURES(_FEATURES.MarkdownNoHTML | _FEATURES.MarkdownDialectGitHub)
 _DEEP = re.compile(r"^(?:[ \t]*>){12,}", re.MULTILINE)
+_MARK = r"(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))"
+_NESTED = re.compile(rf"^((?:[ \t]*{_MARK}){{12}})([ \t]*)({_MARK})(?=.*[^-*+\s])", re.MULTILINE)
+"""Lists and quotes in one another that a single line opens, and text behind them."""
+MOST_LEVELS = 8
+"""Of lists that are indented: deeper ones stand where the eighth does."""
+_FAR = 4 * MOST_LEVELS
+_INDENT = re.compile(rf"^ {{{_FAR},}}(?=\S)", re.MULTILINE)
+_TABS = re.compile(r"^ *\t[ \t]*", re.MULTILINE)
 _HEADINGS = (1.5, 1.3, 1.15, 1.05, 1.0, 1.0)
 
 
@@ -76,7 +84,19 @@ def _prepared(text: str) -> str:
     text = cut_long_lines(text)
     # a thousand nested quotes are no quotation but an attempt at the parser
     text = _DEEP.sub(lambda match: "\\" + match[0].lstrip(), text)
+    text = _shallow(text)
     return "\n".join(line + "  " if line else line for line in text.split("\n"))
+
+
+def _shallow(text: str) -> str:
+    """With nothing so deep inside something else that no room is left for its words, and a parser
+    nothing but work.
+    """
+    text = _NESTED.sub(lambda m: f"{m[1]} {m[3][:-1]}\\{m[3][-1]}", text)
+    text = _TABS.sub(lambda m: m[0].expandtabs(4), text)
+    # a block that begins far to the right is the rest of a long list; as it is it would be code
+    far = "" if _INDENT.match(text) else " " * _FAR
+    return _INDENT.sub(far, text)
 
 
 def _fragments(document: QTextDocument) -> Iterator[tuple[int, int, str, QTextCharFormat]]:
@@ -174,7 +194,11 @@ def _style_blocks(document: QTextDocument, palette: QPalette, font: QFont) -> No
         change.setBottomMargin(0 if in_table else 2)
         quoted = form.property(QTextFormat.Property.BlockQuoteLevel)
         if quoted:
-            change.setLeftMargin(2 * theme.GRID * int(quoted))
+            change.setLeftMargin(2 * theme.GRID * min(int(quoted), MOST_LEVELS))
+        if (items := block.textList()) and items.format().indent() > MOST_LEVELS:
+            look_of_list = items.format()
+            look_of_list.setIndent(MOST_LEVELS)
+            items.setFormat(look_of_list)
         cursor.mergeBlockFormat(change)
         if quoted:
             look = QTextCharFormat()

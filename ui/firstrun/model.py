@@ -6,7 +6,15 @@ import msgspec
 from PySide6.QtCore import QObject, QSettings, Signal
 
 from fleetapp.errors import FleetError
-from fleetapp.types import Finding, HardwareView, ModelsView, SettingsView, SettingView
+from fleetapp.types import (
+    Finding,
+    HardwareView,
+    ModelsView,
+    SettingsView,
+    SettingView,
+    code_problem,
+)
+from ui import agent_words
 from ui.firstrun.choices import (
     PAGES,
     STATE,
@@ -55,6 +63,8 @@ class FirstRun(QObject):
         self.hardware_problem: FleetError | None = None
         self.checks_problem: FleetError | None = None
         self.work: Work | None = None
+        self.code_problem = ""
+        """What is wrong with the join code as it was typed, once somebody wants to go on."""
         self._kept = settings
         self._left = False
         settings.setValue(STATE, "open")
@@ -98,6 +108,11 @@ class FirstRun(QObject):
         """The next page; from the last but one the work begins."""
         if not self.may_go_on or self.page == "work":
             return
+        if self.page == "way" and self.choices.way == "join":
+            self.code_problem = agent_words.said(code_problem(self.choices.code))
+            if self.code_problem:
+                self.changed.emit()
+                return
         after = PAGES[PAGES.index(self.page) + 1]
         self._change(page=after)
         if after == "pc":
@@ -116,10 +131,13 @@ class FirstRun(QObject):
     def choose(self, way: Way) -> None:
         """What this PC is for."""
         if way != self.choices.way:
+            self.code_problem = ""
             self._change(way=way, values={})
 
     def say(self, **texts: str) -> None:
         """Name, code, address or file."""
+        if "code" in texts:
+            self.code_problem = ""
         self._change(**texts)
 
     def set_limit(self, name: str, value: bool | int | str) -> None:

@@ -146,6 +146,8 @@ class FirstRunWindow(QWidget):
             self.notice.show_text(
                 str(view.problem) if view.problem else self.tr("The agent on this PC is starting.")
             )
+        elif model.code_problem and model.page == "way":
+            self.notice.show_text(model.code_problem)
         elif locked is not None and model.page in ("way", "limits"):
             self.notice.show_text(
                 self.tr(
@@ -169,6 +171,8 @@ class FirstRunWindow(QWidget):
             self.close()
         else:
             self.model.go_on()
+            if self.model.code_problem:
+                self.way.code.setFocus()
 
     def _finished(self) -> None:
         self._over = True

@@ -45,6 +45,21 @@ def ask_name(parent: QWidget, name: str, act: Callable[[str], object]) -> QInput
     return dialog
 
 
+def ask_fleet_name(parent: QWidget, name: str, act: Callable[[str], object]) -> QInputDialog:
+    """Ask for the fleet's own name. Already shown."""
+    dialog = QInputDialog(parent)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.setWindowTitle(translate("Fleet", "Rename the fleet"))
+    dialog.setLabelText(translate("Fleet", "Name of the fleet, as all its PCs show it:"))
+    dialog.setTextValue(name)
+    field = dialog.findChild(QLineEdit)
+    if field is not None:
+        field.setMaxLength(MAX_NAME)
+    dialog.textValueSelected.connect(act)
+    dialog.open()
+    return dialog
+
+
 def save_text(
     parent: QWidget, name: str, text: Callable[[], str], failed: Callable[[str], object]
 ) -> QFileDialog:

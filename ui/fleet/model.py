@@ -10,10 +10,9 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from fleetapp.errors import Cancelled, FleetError
 from fleetapp.types import FleetView, NodeView
-from ui import agent_words
 from ui.client import Call
 from ui.coalesce import Coalescer
-from ui.fleet import words
+from ui.fleet import troubles, words
 from ui.fleet.attention import Concern, concerns
 from ui.fleet.commands import CommandName, Rights, request, rights_of
 from ui.fleet.pulse import History, Pulse, pulse_of
@@ -116,18 +115,19 @@ class FleetModel(QObject):
         """Why what is shown is old, and since when; empty if it is not."""
         if self.freshness != "stale":
             return ""
+        return translate("Fleet", "{why} What you see is the state of {time}.").format(
+            why=self.why.strip(), time=words.clock(self.heard)
+        )
+
+    @property
+    def why(self) -> str:
+        """Why nothing new comes, and what happens next; empty if nothing is wrong."""
         agent = self.session.view
         if agent.status is None:
-            why = translate("Fleet", "The agent on this PC does not answer.")
-        elif not self.reachable:
-            why = translate("Fleet", "The coordinator cannot be reached. {reason}").format(
-                reason=agent_words.said(agent.status.reason)
-            )
-        else:
-            why = str(self.problem)
-        return translate("Fleet", "{why} What you see is the state of {time}.").format(
-            why=why.strip(), time=words.clock(self.heard)
-        )
+            return troubles.of_agent(agent)
+        if not self.reachable:
+            return troubles.of_connection(agent.status)
+        return "" if self.problem is None else troubles.of_fleet(agent.status, self.problem)
 
     def node(self, device_id: str) -> NodeView | None:
         """One PC of the newest view."""
@@ -167,6 +167,12 @@ class FleetModel(QObject):
             path, body = request(command, node, name)
             calls.append(self.ask(path, body, None, lambda _: None))
         return calls
+
+    def rename_fleet(self, name: str) -> Call | None:
+        """Call the fleet itself so; an empty name is none."""
+        if not name.strip():
+            return None
+        return self.ask("/local/v1/fleet/name", {"name": name.strip()}, None, lambda _: None)
 
     def _refused(self, error: FleetError) -> None:
         if not isinstance(error, Cancelled):

@@ -83,6 +83,11 @@ class NodesModel(QAbstractTableModel):
         """Where a PC is shown, or -1."""
         return self._place.get(device_id, -1)
 
+    def texts(self, column: int, most: int) -> list[str]:
+        """What the first rows say in one column."""
+        shown = COLUMNS[column]
+        return [shown.text(row, self._office) for row in self._rows[:most]]
+
     def csv(self) -> str:
         """What is shown, as it is shown, for a spreadsheet."""
         out = io.StringIO()

@@ -32,6 +32,10 @@ from ui.widgets.notice import Notice
 
 DIRECT: tuple[CommandName, ...] = ("drain", "undrain", "rename")
 """Commands with a button of their own; the others are in the menu."""
+_OTHER: dict[CommandName, CommandName] = {"drain": "undrain", "undrain": "drain"}
+"""Stands where the first stood when that has been done."""
+SAMPLE = 200
+"""PCs by which the widths of the columns are chosen."""
 PAIRS: tuple[tuple[CommandName, CommandName], ...] = (
     ("drain", "undrain"),
     ("revoke", "reinstate"),
@@ -45,6 +49,7 @@ class NodesPage(QWidget):
     def __init__(self, model: FleetModel, notice: Notice, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
+        self._fitted = False
         self._notice = notice
         self.question: QWidget | None = None
         self.rows = NodesModel(self)
@@ -144,8 +149,19 @@ class NodesPage(QWidget):
         stale = self._model.freshness == "stale"
         self.rows.set_stale(stale)
         self.rows.update(self._model.rows, self._model.office)
+        self._fit_columns()
         self._show_count()
         self._show_possible()
+
+    def _fit_columns(self) -> None:
+        """Once, when the first PCs are there: as wide as what they say, so that nothing is cut."""
+        if self._fitted or not self.rows.rowCount():
+            return
+        self._fitted = True
+        for index, column in enumerate(COLUMNS):
+            texts = self.rows.texts(index, SAMPLE)
+            longest = max(map(self.table.fontMetrics().horizontalAdvance, texts), default=0)
+            fit_column(self.table, index, column.width, longest)
 
     def _filter(self, text: str) -> None:
         self.rows.filter(text)
@@ -181,10 +197,19 @@ class NodesPage(QWidget):
         for one, other in PAIRS:
             self.actions_of[other].setVisible(can[other])
             self.actions_of[one].setVisible(not can[other])
-        for name, button in self._buttons.items():
-            button.setEnabled(can[name])
+        focused = next((n for n, b in self._buttons.items() if b.hasFocus()), None)
         self._buttons["undrain"].setVisible(can["undrain"])
         self._buttons["drain"].setVisible(not can["undrain"])
+        if focused is not None and not can[focused]:
+            # Qt would give it to whatever comes next; who has drained a PC may want it back
+            beside = _OTHER.get(focused)
+            if beside is not None and can[beside]:
+                self._buttons[beside].setEnabled(True)
+                self._buttons[beside].setFocus()
+            else:
+                self.table.setFocus()
+        for name, button in self._buttons.items():
+            button.setEnabled(can[name])
         self.more.setEnabled(any(can.values()))
 
     def _context(self, at: QPoint) -> None:

@@ -73,10 +73,8 @@ class PulseBar(Card):
             chart.setVisible(room >= number * (chart.minimumWidth() + GAP))
 
     def show_pulse(self, pulse: Pulse | None, *, stale: bool) -> None:
-        """Show the figures; None while nothing is known."""
-        for figure in self._figures:
-            figure.number.setEnabled(not stale)
-        if pulse is None:
+        """Show the figures; None while nothing is known. Old ones are not shown as if they held."""
+        if pulse is None or stale:
             for figure in self._figures:
                 figure.say(words.NONE)
             return
@@ -102,9 +100,13 @@ class PulseBar(Card):
         """Move the charts on to ``now`` (monotonic seconds)."""
         tokens = None if pulse is None else pulse.tokens
         self.throughput.show_series(history.throughput, tokens, now)
-        latency = history.latency.newest if pulse is None else pulse.step or history.latency.newest
-        self.latency.show_series(history.latency, latency, now)
-        self.acceptance.show_series(history.acceptance, history.acceptance.newest, now, top=1.0)
+        # at rest the last answer's are worth knowing; without a fleet nothing is
+        step = None if pulse is None else pulse.step or history.latency.newest
+        self.latency.show_series(history.latency, step, now)
+        right = None
+        if pulse is not None:
+            right = history.acceptance.newest if pulse.acceptance is None else pulse.acceptance
+        self.acceptance.show_series(history.acceptance, right, now, top=1.0)
 
 
 def _count(number: int) -> str:

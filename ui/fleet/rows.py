@@ -130,7 +130,11 @@ def _name(row: Row, _: Office) -> str:
 
 
 def _devices(row: Row, _: Office) -> str:
-    return ", ".join(row.node.hardware.devices) if row.node.hardware else words.NONE
+    """Their kinds; the names, which are long, are in the hint."""
+    if row.node.hardware is None:
+        return words.NONE
+    kinds = [name.partition(":")[0] for name in row.node.hardware.devices]
+    return ", ".join(dict.fromkeys(kinds))
 
 
 def _memory(row: Row, _: Office) -> str:
@@ -258,7 +262,8 @@ def matches(row: Row, office: Office, words_asked: list[str]) -> bool:
     """Whether every word that was typed is in one of the row's columns."""
     if not words_asked:
         return True
-    said = "\n".join(column.text(row, office) for column in COLUMNS).casefold()
+    names = row.node.hardware.devices if row.node.hardware else ()
+    said = "\n".join((*(column.text(row, office) for column in COLUMNS), *names)).casefold()
     return all(word in said for word in words_asked)
 
 

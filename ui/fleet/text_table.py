@@ -126,9 +126,19 @@ class TextTable(QTableView):
         return False
 
 
-def fit_column(table: QTableView, column: int, letters: int) -> None:
-    """Room for so many letters, and in any language for the column's title."""
-    wanted = letters * table.fontMetrics().averageCharWidth() + 2 * theme.GRID
+def fit_column(table: QTableView, column: int, letters: int, longest: int = 0) -> None:
+    """Room for so many letters, and in any language for the column's title.
+
+    Args:
+        table: whose model must be set.
+        column: which.
+        letters: how many fit; with ``longest`` how many fit at most twice over.
+        longest: width of the widest text that is there, in pixels; 0 if that is not known.
+    """
+    wanted = letters * table.fontMetrics().averageCharWidth()
+    if longest:
+        wanted = min(longest + theme.GRID, 2 * wanted)
+    wanted += 2 * theme.GRID
     title = str(table.model().headerData(column, Qt.Orientation.Horizontal))
     # around it: its margins, and the arrow that shows how the table is sorted
     room = table.horizontalHeader().fontMetrics().horizontalAdvance(title) + 5 * theme.GRID

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from fleetapp.errors import FleetError
 from ui import theme
 from ui.chat.safe_text import one_line
+from ui.fleet import asking
 from ui.fleet.attention_list import AttentionList
 from ui.fleet.audit_page import AuditPage
 from ui.fleet.commands import CommandName
@@ -72,6 +73,10 @@ class FleetWindow(QWidget):
         self.title = theme.heading(QLabel())
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.subtitle = text_label(muted=True)
+        self.rename = QPushButton(self.tr("Rename the fleet…"))
+        self.rename.setAutoDefault(False)
+        self.rename.clicked.connect(self._rename)
+        self.question: QWidget | None = None
         self.trouble = Notice()
         self.rights = text_label(muted=True)
         self.notice = Notice()
@@ -102,12 +107,12 @@ class FleetWindow(QWidget):
         self.attention.declined.connect(lambda device: self._decide("decline", device))
         self.attention.asked_for.connect(self._show_node)
         self.model.changed.connect(self._changed)
-        self.model.ticked.connect(self._ticked)
+        self.model.ticked.connect(self._show_history)
         self.model.refused.connect(self._refused)
         self._shortcuts()
         self.resize(*SIZE)
         self._changed()
-        self._ticked()
+        self.nodes.table.setFocus()  # not the first button, which gives the fleet another name
 
     def _build(self) -> None:
         content = QWidget()
@@ -126,10 +131,14 @@ class FleetWindow(QWidget):
         self.pages = QStackedWidget()
         self.pages.addWidget(scroll)
         self.pages.addWidget(self._empty_page())
-        head = QVBoxLayout()
-        head.setSpacing(0)
-        head.addWidget(self.title)
-        head.addWidget(self.subtitle)
+        names = QVBoxLayout()
+        names.setSpacing(0)
+        names.addWidget(self.title)
+        names.addWidget(self.subtitle)
+        head = QHBoxLayout()
+        head.setSpacing(theme.GRID)
+        head.addLayout(names, 1)
+        head.addWidget(self.rename, 0, Qt.AlignmentFlag.AlignTop)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(*(2 * theme.GRID,) * 4)
         outer.setSpacing(theme.GRID)
@@ -211,8 +220,11 @@ class FleetWindow(QWidget):
         rights = model.rights
         self.rights.setText(rights.why_not)
         self.rights.setVisible(bool(rights.why_not))
+        self.rename.setVisible(view is not None and rights.administers)
+        self.rename.setEnabled(freshness == "live")
         stale = freshness == "stale"
         self.pulse.show_pulse(model.pulse if view is not None else None, stale=stale)
+        self._show_history()
         self.attention.show_concerns(model.concerns, may=rights.administers and freshness == "live")
 
     def _subtitle(self) -> str:
@@ -226,26 +238,22 @@ class FleetWindow(QWidget):
         return " · ".join(said)
 
     def _show_nothing(self) -> None:
-        agent = self.model.session.view
         lonely = self.model.freshness == "none"
         if lonely:
             text = self.tr(
                 "This PC is in no fleet. Join the one of your office with a code from its "
                 "administrator, or create a new one with this PC as its coordinator."
             )
-        elif agent.status is None:
-            text = str(agent.problem) if agent.problem else self.tr("The agent is starting…")
-        elif self.model.problem is not None:
-            text = self.tr("Nothing is known of the fleet yet. {why}").format(
-                why=self.model.problem
-            )
+        elif why := self.model.why:
+            text = self.tr("Nothing is known of the fleet yet. {why}").format(why=why)
         else:
             text = self.tr("Asking the coordinator…")
         self.nothing.setText(text)
         self.join.setVisible(lonely)
         self.create_fleet.setVisible(lonely)
 
-    def _ticked(self) -> None:
+    def _show_history(self) -> None:
+        # with every new view too: figure and chart always say the same
         model = self.model
         live = model.freshness == "live"
         self.pulse.show_history(model.history, model.pulse if live else None, model.clock())
@@ -268,6 +276,14 @@ class FleetWindow(QWidget):
         node = self.model.node(device_id)
         if node is not None:
             self.nodes.give_to(command, [node])
+
+    def _rename(self) -> None:
+        view = self.model.view
+        if view is not None:
+            self.notice.clear()
+            self.question = asking.ask_fleet_name(
+                self, one_line(view.name), self.model.rename_fleet
+            )
 
     def _refused(self, error: FleetError) -> None:
         self.notice.show_error(error)

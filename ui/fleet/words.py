@@ -54,6 +54,8 @@ def _working(node: NodeView, phases: set[Phase]) -> str:
         return translate("Fleet", "Working")
     if phases & UNDER_WAY:
         return translate("Fleet", "Getting ready")
+    if "ready" in phases:
+        return translate("Fleet", "Standing by")
     return translate("Fleet", "Ready to work")
 
 

@@ -20,7 +20,7 @@ from ui.view import AgentView
 
 MOMENT = 1_772_538_180.0
 """A Tuesday in March 2026, seconds since 1970."""
-CODE = "FLEET-7Q2MX-04K9D-ZR8TB-1HVNC-W5E3G-P6YAJ-SFM2-K"
+CODE = "FLEET-7CCKG-JXJEG-64N9Z-RZWJG-M5NWZ-18DGP-70K1F-CRZV0-84C"
 GB = 1_000_000_000
 MODEL = "qwen3-8b-int4"
 
@@ -147,6 +147,22 @@ def pc_states() -> dict[str, AgentView]:
                 state="attention",
                 reason=full,
                 assignments=(shard(phase="failed", done=0, message=full),),
+            )
+        ),
+        "standing-by": connected(
+            member(
+                reason=f"Holds layers 12-23 of {MODEL} ready for the fleet.",
+                assignments=(shard(phase="ready"),),
+            )
+        ),
+        "removed": connected(
+            member(
+                state="connecting",
+                removed=True,
+                hub="",
+                reason="The coordinator does not count this PC as a member any more. If it was put "
+                "out, 'fleetapp fleet leave' here and join with a code; if it was revoked, only an "
+                "admin can let it in again.",
             )
         ),
         "coordinator": connected(

@@ -15,6 +15,7 @@ import msgspec
 from fleetapp.agent.checks.subject import Subject
 from fleetapp.errors import FleetError
 from fleetapp.models.manifest import decode_model
+from fleetapp.platform.files import unusable
 from fleetapp.platform.units import size
 from fleetapp.settings import SettingsStore
 from fleetapp.types import Finding
@@ -165,6 +166,12 @@ def models(subject: Subject) -> Finding:
     """Which models are in the library?"""
     chosen = subject.settings.models_dir if subject.settings else None
     root = Path(chosen or subject.paths.models)
+    if chosen and (why := unusable(root)):
+        return Finding(
+            "Models", "fail", f"The folder of the model library, {root}, cannot be used: {why}.",
+            "Make it usable, or choose another: 'fleetapp settings set models_dir FOLDER', or in "
+            "the settings window.",
+        )  # fmt: skip
     good, bad = [], []
     for file in sorted(root.glob("imported/*/model.json")):
         try:

@@ -134,8 +134,9 @@ def _chains(chains: Sequence[PlannedChain]) -> str:
 
 
 def _layers(chain: PlannedChain) -> str:
+    # a name is left as its owner wrote it, at the beginning of a sentence too
     parts = ", ".join(f"{s.name} layers {s.layers} ({size(s.weight_bytes)})" for s in chain.stages)
-    return f"{parts[0].upper()}{parts[1:]}."
+    return f"{parts}."
 
 
 def _idle(plan: ModelPlan, costs: Costs) -> list[str]:

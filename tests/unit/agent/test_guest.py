@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
+from fleetapp.engine import probe
 from fleetapp.errors import BadRequest, ManagedByPolicy
 from fleetapp.platform.fake import FakePlatform, FakeSensors
 from fleetapp.platform.paths import Paths
@@ -192,3 +195,31 @@ def test_devices_have_ticks() -> None:
     assert device_setting("NPU") == "contribute_npu"
     with pytest.raises(BadRequest, match="'TPU'"):
         device_setting("TPU")
+
+
+async def test_the_hub_hears_at_once_of_devices_that_were_looked_for_after_the_greeting(
+    tmp_path: Path,
+) -> None:
+    asked = threading.Event()
+
+    def slow_driver() -> probe.Probe:
+        asked.wait(5)
+        return probe.Probe("2026.1", (probe.Device("CPU", "Core"), probe.Device("NPU", "Boost")))
+
+    work = NotedWork()
+    platform = FakePlatform(sensor=FakeSensors(idle=900.0, locked=True))
+    settings = Settings(contribute=True)
+    guest = Guest(
+        Paths(tmp_path), platform, lambda: settings, lambda: None,
+        Devices(lambda: "", slow_driver),
+    )  # fmt: skip
+    guest.attach(work)
+    await guest.start()
+    await work.until(lambda done: "tell" in done)
+    work.done.clear()
+    assert guest.devices.names == ()
+    asked.set()
+    await work.until(lambda done: "tell" in done)
+    assert guest.devices.names == ("CPU: Core", "NPU: Boost")
+    assert guest.lends == ("CPU",), "what is lent is as before: only the names are new"
+    await guest.stop()

@@ -241,6 +241,16 @@ def test_a_damaged_model_is_named(tmp_path: Path) -> None:
     assert "tiny" in finding.detail
 
 
+def test_a_models_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    lost = Settings(models_dir=file / "models")  # as a policy, or a disk that is gone, makes it
+    finding = pc.models(Subject(Paths(tmp_path), lost, platform=FakePlatform()))
+    assert finding.state == "fail"
+    assert f"{file / 'models'}, cannot be used: {file} is a file." in finding.detail
+    assert "models_dir" in finding.remedy
+
+
 @pytest.mark.usefixtures("running")
 def test_a_running_agent_says_why_nothing_is_found(run: Run, agent: FakeAgent) -> None:
     found = {c["name"]: c for c in json.loads(run("doctor", "--json")[1])["checks"]}

@@ -23,6 +23,20 @@ def test_nonsense_is_refused(run: Run, args: tuple[str, ...]) -> None:
     assert err.startswith("Error: ")
 
 
+def test_a_negative_number_is_a_value_and_refused_as_one(run: Run, home: Path) -> None:
+    code, out, err = run("settings", "set", "idle_minutes", "-1")
+    assert (code, out) == (2, "")
+    assert err.startswith("Error: The setting idle_minutes must be a whole number from 0 to 1440.")
+
+
+def test_a_models_folder_that_is_a_file_is_refused(run: Run, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    code, out, err = run("settings", "set", "models_dir", str(file))
+    assert (code, out) == (2, "")
+    assert f"cannot be {file}: {file} is a file." in err
+
+
 def test_the_environment_is_said_to_win(run: Run, home: Path, monkeypatch) -> None:
     monkeypatch.setenv("FLEETAPP_CONTRIBUTE", "off")
     code, _, err = run("settings", "set", "contribute", "on")

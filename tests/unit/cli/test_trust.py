@@ -46,6 +46,8 @@ def test_a_pc_gets_another_name(run: Run, agent: FakeAgent) -> None:
     assert code == 0
     assert agent.asked == [("fleet",), ("rename", "dev2", "Front desk")]
     assert "Front desk" in out
+    assert run("fleet", "name", " Büro Süd ")[:2] == (0, "The fleet is now called Büro Süd.\n")
+    assert agent.asked[-1] == ("rename_fleet", " Büro Süd ")
     assert run("fleet", "rename", "new34", "x")[0] == UserError.exit_code, "it is no member yet"
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from fleetapp.errors import NotAMember, NotFound, StorageError
+from fleetapp.errors import BadRequest, NotAMember, NotFound, StorageError
 from fleetapp.fleet.control import FromHub, Goodbye, Heartbeat, MembershipUpdate, Signed
 from fleetapp.fleet.membership import add, new_member, rename, revoke
+from fleetapp.hub import decisions
 from fleetapp.hub.hub import LEFT
+from fleetapp.hub.overview import fleet_view
 from fleetapp.types import DeviceId
 from tests.support.fleet import TestMember
 from tests.support.hubs import Line, TestHub, hello
@@ -146,6 +148,22 @@ async def test_everyone_is_told_of_a_new_list_once(home: TestHub) -> None:
     await settled()
     assert same == signed, "what changes nothing is not signed and sent again"
     assert all(len(line.said) == 1 for line in lines)
+
+
+async def test_a_new_name_of_the_fleet_reaches_everyone_and_lasts(home: TestHub) -> None:
+    anna = home.enrol("anna")
+    line = Line(home, anna)
+    decisions.rename_fleet(home.hub, " Büro Süd ", "local")
+    await settled()
+    assert fleet_view(home.hub).name == "Büro Süd"
+    assert home.hub.membership.fleet_name == "Büro Süd"
+    assert line.said == [MembershipUpdate(membership=home.hub.signed_membership)]
+    assert home.hub.audit.last(1)[0].action == "fleet_renamed"
+    decisions.rename_fleet(home.hub, "Büro Süd", "local")
+    await settled()
+    assert len(line.said) == 1, "the same name again is no news"
+    with pytest.raises(BadRequest, match="1 to 64 printable"):
+        decisions.rename_fleet(home.hub, "\n", "local")
 
 
 async def test_a_revoked_member_is_cut_at_once_and_told_why(home: TestHub) -> None:

@@ -57,3 +57,14 @@ def test_a_heartbeat_refreshes_and_tells_what_changed() -> None:
     assert one.memory_free == 3
     assert registry.heard(one, Heartbeat(2, 3, 9, False), 6.0), "consent was taken back"
     assert registry.silent(11.0) == ()
+
+
+def test_devices_that_are_known_only_after_the_greeting_are_shown() -> None:
+    registry = Registry()
+    one = session("a")
+    registry.attach(one)
+    names = ("CPU: Core", "GPU.0: Arc")
+    assert registry.heard(one, Heartbeat(1, 3, 9, True, devices=names), 5.0)
+    assert one.hello.hardware.devices == names
+    assert not registry.heard(one, Heartbeat(2, 3, 9, True), 6.0)
+    assert one.hello.hardware.devices == names

@@ -47,6 +47,34 @@ def test_a_refused_value_changes_nothing(paths: Paths) -> None:
     assert store(paths).load().threads == 2
 
 
+@pytest.mark.parametrize("name", ["idle_minutes", "threads", "battery_floor", "local_port"])
+@pytest.mark.parametrize("value", [-1, "-1", 1 << 31, "1e9", "nan"])
+def test_a_number_out_of_range_is_refused_with_its_limits(
+    paths: Paths, name: str, value: object
+) -> None:
+    with pytest.raises(BadSetting, match="a whole number from 0 to"):
+        store(paths).set_user(name, value)
+    assert not paths.settings_file.exists()
+
+
+def test_a_folder_that_cannot_be_used_is_refused_and_nothing_is_left_of_the_try(
+    paths: Paths, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("kept")
+    for bad in (file, file / "models", tmp_path / ("x" * 300)):
+        with pytest.raises(BadSetting, match="Choose a folder") as caught:
+            store(paths).set_user("models_dir", str(bad))
+        assert str(bad) in caught.value.message
+    with pytest.raises(BadSetting, match="an absolute path"):
+        store(paths).set_user("models_dir", "models")
+    assert store(paths).load().models_dir is None
+    assert file.read_text() == "kept"
+    new = tmp_path / "a" / "b"
+    assert store(paths).set_user("models_dir", str(new)).models_dir == new
+    assert not (tmp_path / "a").exists(), "it is made when there is something to put into it"
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_one(paths: Paths) -> None:
     with pytest.raises(BadSetting, match=r"node_name\?"):
         store(paths).set_user("nodename", "x")

@@ -20,6 +20,7 @@ from fleetapp.errors import FleetError
 from fleetapp.types import ContributionReason, Phase
 from tests.unit.contribution.test_rules import EXAMPLES, pc
 from ui import agent_sentences, agent_words
+from ui.agent_sentences import ON_THE_DESKTOP
 from ui.language import Language
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,15 +38,20 @@ def german(qapp: QApplication) -> Iterator[None]:
 @cache
 def spoken() -> str:
     """Every literal of the headless package on a line of its own, values shown as ``{}``."""
-    found = set()
-    for file in (ROOT / "fleetapp").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.add(node.value)
-            elif isinstance(node, ast.JoinedStr):
-                parts = (str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values)
-                found.add("".join(parts))
-    return "\n".join(found)
+    return "\n".join({t for f in (ROOT / "fleetapp").rglob("*.py") for t in literals(f)})
+
+
+def literals(file: Path) -> Iterator[str]:
+    inside = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node not in inside:
+                yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            inside.update(node.values)
+            yield "".join(
+                str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values
+            )
 
 
 @pytest.mark.parametrize(
@@ -55,9 +61,10 @@ def test_every_listed_sentence_is_one_the_agent_can_say(sentence: str) -> None:
     assert re.sub(r"\{\w+\}", "{}", sentence) in spoken()
 
 
-def test_every_phase_before_a_shard_is_in_use_is_listed() -> None:
+def test_every_phase_before_a_shard_is_ready_is_listed() -> None:
     said = {f"{phase.capitalize()} {{model}}." for phase in get_args(Phase)}
-    assert said - {"Linked {model}.", "Failed {model}."} == set(agent_sentences.PHASES)
+    others = {"Ready {model}.", "Linked {model}.", "Failed {model}."}
+    assert said - others == set(agent_sentences.PHASES)
 
 
 def remedies(cls: type[FleetError] = FleetError) -> set[str]:
@@ -66,7 +73,9 @@ def remedies(cls: type[FleetError] = FleetError) -> set[str]:
 
 
 def test_every_remedy_that_a_class_of_error_has_is_listed() -> None:
-    assert remedies() == set(agent_sentences.REMEDIES)
+    known = {*agent_sentences.REMEDIES, *ON_THE_DESKTOP}
+    assert remedies() <= known
+    assert set(agent_sentences.REMEDIES) <= remedies()
 
 
 def test_the_examples_cover_every_reason() -> None:
@@ -114,7 +123,41 @@ def test_without_a_translation_nothing_changes(text: str) -> None:
     assert agent_words.said(text) == text
 
 
-@given(st.sampled_from(agent_sentences.SENTENCES), st.text("{}%&ab", min_size=1))
+@pytest.mark.parametrize("sentence", agent_sentences.ON_THE_DESKTOP)
+def test_whoever_sits_at_the_desktop_app_is_told_of_no_command(sentence: str) -> None:
+    assert re.sub(r"\{\w+\}", "{}", sentence) in spoken()
+    said = agent_words.said(re.sub(r"\{\w+\}", "a model", sentence))
+    assert "fleetapp " not in said
+    assert "{" not in said
+
+
+NO_OTHER_WAY = (
+    "To end the fleet, ",  # a coordinator leaves in the terminal only
+    "'fleetapp fleet move-coordinator' ",  # the office is given in the terminal only
+    "Look at 'fleetapp fleet nodes' in a moment; ",
+    "{}{}\nFleet: {}\n",  # in a recovery file
+    "Give the file that 'fleetapp fleet recovery export' ",  # likewise
+    "No model is being served; start one with ",  # of /healthz, for programs
+)
+
+
+def test_no_command_is_named_where_the_app_has_a_way_of_its_own() -> None:
+    folders = ("agent", "engine", "fleet", "hub", "models")
+    files = [f for name in folders for f in (ROOT / "fleetapp" / name).rglob("*.py")]
+    # the doctor's remedies are shown by the doctor, those of the first run have none
+    files = [f for f in files if "checks" not in f.parts and f.name != "bundle.py"]
+    command = re.compile(r"\bfleetapp (agent|fleet|keys|model|serve|settings)\b")
+    named = {t for f in files for t in literals(f) if command.search(t)}
+    assert len(named) > 10
+    for text in named:
+        if not text.startswith(NO_OTHER_WAY):
+            assert not command.search(agent_words.said(text.replace("{}", "a model"))), text
+
+
+@given(
+    st.sampled_from([s for s in agent_sentences.SENTENCES if s not in ON_THE_DESKTOP]),
+    st.text("{}%&ab", min_size=1),
+)
 def test_values_may_hold_anything(sentence: str, value: str) -> None:
     filled = re.sub(r"\{\w+\}", lambda _: value, sentence)
     assert agent_words.said(filled) == filled

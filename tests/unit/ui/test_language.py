@@ -60,7 +60,7 @@ def test_numbers_follow_the_place_in_the_chosen_language() -> None:
 def test_german_is_spoken_by_us_and_by_qt(language: Language, qtbot: QtBot) -> None:
     language.use("de", QLocale("de_DE"))
     assert words.phase_name("verifying") == "Wird geprüft"
-    assert words.size(12_300_000) == "12,3 MB"
+    assert words.size(12_300_000) == "11,7 MiB"
     assert (counts.hours(1), counts.hours(2)) == ("1 Stunde", "2 Stunden")
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
     qtbot.addWidget(box)

@@ -33,6 +33,13 @@ def test_one_user_and_room_on_one_pc_needs_one_pc() -> None:
     assert found.text.startswith("Fits on ANNA-PC alone; splitting would be 1.1 times slower")
 
 
+def test_a_name_is_written_as_its_owner_writes_it_also_where_a_sentence_begins() -> None:
+    found = plan([node("pc-1"), node("pc-2")], wish(1, stages=2))
+    first = found.chains[0].stages[0].name
+    assert f"{first} layers 0-" in found.text
+    assert "Pc-" not in found.text
+
+
 def test_many_users_and_room_on_each_give_replicas() -> None:
     found = plan([node("A"), node("B"), node("C")], wish(6))
     assert sorted(held(found)) == [["A"], ["B"], ["C"]]

@@ -85,7 +85,7 @@ def test_any_names_can_be_sorted(names: list[str]) -> None:
     ("about", "phases", "said"),
     [
         (node(1), (), "Ready to work"),
-        (node(1), ("ready",), "Ready to work"),
+        (node(1), ("ready",), "Standing by"),
         (node(1), ("ready", "linked"), "Working"),
         (node(1), ("downloading",), "Getting ready"),
         (node(1), ("failed", "linked"), "Could not load its part"),
