@@ -7,9 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from fleetapp import __version__
 from fleetapp.agent.headlink import HeadLink
 from fleetapp.agent.held import RunnerSetup
 from fleetapp.agent.hublink import HubLink
@@ -22,7 +20,8 @@ from fleetapp.agent.profiling import Measuring, MeteredSource, ProfileFile
 from fleetapp.agent.renewal import Renewal
 from fleetapp.agent.stages import Outgoing, StageHost
 from fleetapp.agent.successor import SuccessorWatch
-from fleetapp.agent.thispc import hardware_of, hosts_of, listen_host, runner_setup
+from fleetapp.agent.telling import Telling
+from fleetapp.agent.thispc import hosts_of, listen_host, runner_setup
 from fleetapp.agent.whereabouts import Whereabouts
 from fleetapp.agent.yielding import FleetWork
 from fleetapp.errors import BadSignature, FleetError, Malformed, NotAMember, StorageError
@@ -44,7 +43,6 @@ from fleetapp.fleet.control import (
     Welcome,
 )
 from fleetapp.fleet.enrolment import Enrolment
-from fleetapp.fleet.keys import hardware_id
 from fleetapp.fleet.membership import Member, begins_a_term
 from fleetapp.hub.audit import AuditLog
 from fleetapp.hub.clones import CloneWatch
@@ -54,7 +52,7 @@ from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.router import Head
 from fleetapp.hub.state import StateFile
 from fleetapp.models.store import ShardStore
-from fleetapp.types import PROTOCOL_VERSION, DeviceId, FleetId
+from fleetapp.types import DeviceId, FleetId
 from fleetapp.wire.meter import Meter
 
 log = logging.getLogger("fleetapp.agent.infleet")
@@ -123,13 +121,9 @@ class InFleet:
         self._earlier: Signed | None = None
         """Of the term before, for a coordinator that took over with an older one."""
         self._gate: Gatekeeper | None = None
-        self._store = ShardStore(pc.paths.shards, free=self._disk_free)
+        self._store = ShardStore(pc.paths.shards, free=lambda _: self._telling.disk_free())
         self._peers = Peers(enrolment.credentials, self.trust, pc.platform.addresses)
         self._blobs: Bound | None = None
-        self._told_shards: dict[str, str] = {}
-        self._told_hosts: tuple[str, ...] = ()
-        self._told_end = 0.0
-        self._told_devices: tuple[str, ...] = ()
         self._meter = Meter()
         self.stages = StageHost(
             store=self._store,
@@ -143,6 +137,16 @@ class InFleet:
             peers=self._peers,
             limiter=Limiter(lambda: pc.settings().download_limit_mbit),
         )
+        self._telling = Telling(
+            pc=pc,
+            fleet_id=self.fleet_id,
+            trust=self.trust,
+            stages=self.stages,
+            store=self._store,
+            renewal=self.renewal,
+            announced=lambda: self._announced,
+            shard_port=lambda: self._blobs.port if self._blobs is not None else 0,
+        )
         self._heads = HeadLink(self.stages.runner, self.link.send)
         self._work = FleetWork(self.stages, self.link, self._announce_again)
         self._announced: tuple[str, ...] = ()
@@ -155,7 +159,6 @@ class InFleet:
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._release: asyncio.Task[None] | None = None
-        self._wants_whole_lists = False
 
     @property
     def connected(self) -> bool:
@@ -259,9 +262,6 @@ class InFleet:
         except FleetError as exc:
             log.warning("shards are not shared: %s", exc.message)
 
-    def _shards(self) -> dict[str, str]:
-        return {name: stage.model_digest for name, stage in self._store.stages().items()}
-
     async def _start_hub(self) -> None:
         pc, settings = self.pc, self.pc.settings()
         state = StateFile(pc.paths.hub / STATE, pc.platform)
@@ -333,10 +333,6 @@ class InFleet:
         self.pc.discovery.refresh()
         self._announce()
 
-    def _disk_free(self, _path: Path) -> int:
-        used = sum(m.size for m in self._store.stages().values())
-        return self.pc.guest.disk_for_fleet(used)
-
     # ------------------------------------------------------------------ what others ask
 
     def _head(self, assignment: str) -> Head | None:
@@ -364,54 +360,10 @@ class InFleet:
         self.where.remember(addresses, hub)
 
     def _hello(self) -> MemberHello:
-        pc = self.pc
-        self._told_shards = self._shards()
-        self._told_hosts = self._announced or hosts_of(self.pc)
-        self._told_devices = pc.guest.devices.shown
-        return MemberHello(
-            protocol=PROTOCOL_VERSION,
-            app=__version__,
-            device_id=pc.identity.device_id,
-            name=pc.name(),
-            hardware=hardware_of(pc, self._disk_free(pc.paths.shards)),
-            lends=pc.guest.lends or ("CPU",),
-            contribute=pc.guest.decision.contribute,
-            hosts=self._told_hosts,
-            held=self.stages.held(),
-            instance=pc.instance,
-            certificate_ends=self._tell_end(),
-            hardware_id=hardware_id(pc.platform.machine_facts(), self.fleet_id),
-            holds="" if self._wants_whole_lists else self.trust.fingerprint,
-            shards=self._told_shards,
-            shard_port=self._blobs.port if self._blobs is not None else 0,
-        )
+        return self._telling.hello()
 
     async def _heartbeat(self, seq: int) -> Heartbeat:
-        guest = self.pc.guest
-        told, self._told_shards = self._told_shards, self._shards()
-        before, self._told_hosts = self._told_hosts, self._announced
-        end = self._told_end
-        devices, self._told_devices = self._told_devices, guest.devices.shown
-        return Heartbeat(
-            seq=seq,
-            memory_free=guest.memory_for_fleet(),
-            disk_free=self._disk_free(self.pc.paths.shards),
-            contribute=guest.decision.contribute,
-            sent_bytes=self.stages.sent_bytes(),
-            reason=guest.decision.reason,
-            draining=guest.decision.draining,
-            lends=guest.lends or ("CPU",),
-            shards=self._told_shards if self._told_shards != told else None,
-            hosts=self._told_hosts if self._told_hosts != before else None,
-            certificate_ends=self._told_end if self._tell_end() != end else None,
-            temperature=guest.temperature,
-            devices=self._told_devices if self._told_devices != devices else None,
-        )
-
-    def _tell_end(self) -> float:
-        """When this PC's certificate expires; remembered as told."""
-        self._told_end = self.renewal.leaf.not_valid_after_utc.timestamp()
-        return self._told_end
+        return await self._telling.heartbeat(seq)
 
     def _setup(self) -> RunnerSetup:
         return runner_setup(self.pc, self.enrolment.credentials, self.fleet_id)
@@ -496,7 +448,7 @@ class InFleet:
         try:
             await self._update_membership(self.trust.advanced(delta))
         except (Malformed, BadSignature):
-            self._wants_whole_lists = True
+            self._telling.wants_whole_lists = True
             raise
 
     async def _tell_earlier(self) -> None:
