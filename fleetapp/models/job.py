@@ -71,18 +71,34 @@ class _Parent:
 
 
 def tamed(tell: ProgressFn, every: float = _EVERY) -> ProgressFn:
-    """Progress of every block is too much to tell; may be called from several threads."""
+    """Progress of every block is too much to tell; may be called from several threads.
+
+    What was held back is told after ``every`` seconds at the latest: work may stall right then.
+    """
     lock = threading.Lock()
     last, told = Progress("starting"), 0.0
+    held: Progress | None = None
+
+    def late() -> None:
+        nonlocal told, held
+        with lock:
+            if held is not None:
+                tell(held)
+                held, told = None, time.monotonic()
 
     def progress(now: Progress) -> None:
-        nonlocal last, told
+        nonlocal last, told, held
         with lock:
             moment = time.monotonic()
             same = (now.phase, now.message, now.total) == (last.phase, last.message, last.total)
             if same and moment < told + every and now.done != now.total:
+                if held is None:
+                    timer = threading.Timer(every, late)
+                    timer.daemon = True
+                    timer.start()
+                held = now
                 return
-            last, told = now, moment
+            held, last, told = None, now, moment
             tell(now)
 
     return progress

@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -154,6 +155,16 @@ def test_progress_is_told_when_something_is_new_and_not_for_each_block() -> None
         ("downloading", 5, "not from there"),
         ("verifying", 0, ""),
     ]
+
+
+def test_progress_that_stalls_is_told_as_far_as_it_came() -> None:
+    seen: queue.Queue[Progress] = queue.Queue()
+    tell = job.tamed(seen.put, every=0.5)
+    for done in (0, 10, 20):
+        tell(Progress("downloading", done, 1000))
+    assert [seen.get(timeout=10).done for _ in range(2)] == [0, 20]
+    time.sleep(0.6)
+    assert seen.empty(), "and once is enough"
 
 
 @pytest.mark.parametrize(
