@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +34,7 @@ from fleetapp.errors import (
     UserError,
     from_code,
 )
+from fleetapp.platform.lock import InstanceLock
 from fleetapp.platform.paths import Paths
 
 CONNECT_SECONDS = 5.0
@@ -41,6 +43,10 @@ SLOW_SECONDS = 180.0
 """For what the agent does before it answers: finding and joining a fleet, planning a chain."""
 SILENCE_SECONDS = 150.0
 """On a stream. fleetapp comments every few seconds, but other servers need not."""
+START_SECONDS = 15.0
+"""Within which an agent that has taken its folder answers."""
+APPEAR_SECONDS = 1.0
+"""Within which one that was started together with this command takes its folder."""
 MAX_ERROR = 64 * 1024
 
 _T = TypeVar("_T")
@@ -259,6 +265,25 @@ def find_agent(home: Path) -> tuple[AgentFile, str]:
     return found, token
 
 
+def await_agent(home: Path) -> tuple[AgentFile, str]:
+    """As ``find_agent``, but an agent that is just starting is waited for.
+
+    Raises:
+        AgentNotRunning: there is none, or it does not get ready in time.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return find_agent(home)
+        except AgentNotRunning:
+            passed = time.monotonic() - began
+            owner = InstanceLock(Paths(home).lock_file).owner()
+            starting = owner is not None and _alive(owner)
+            if passed >= (START_SECONDS if starting else APPEAR_SECONDS):
+                raise
+        time.sleep(0.1)
+
+
 def _alive(pid: int) -> bool:
     try:
         return bool(psutil.pid_exists(pid))
@@ -277,7 +302,7 @@ def agent_client(home: Path) -> Client:
     Raises:
         AgentNotRunning: there is none.
     """
-    found, token = find_agent(home)
+    found, token = await_agent(home)
     return Client(
         f"http://127.0.0.1:{found.port}",
         token,
@@ -302,7 +327,7 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
             "The API key has characters that no key has.", remedy="Copy it once more, whole."
         )
     if not url:
-        found, token = find_agent(home)
+        found, token = await_agent(home)
         base = f"http://127.0.0.1:{found.port}/v1"
         return Client(base, key or token, lambda _reason: not_running(home), _coordinator_gone)
     base = _base(url)

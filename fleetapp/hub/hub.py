@@ -357,6 +357,12 @@ class Hub:
         """Connected members that contribute."""
         return tuple(self._candidate(s) for s in self.registry.sessions() if s.contribute)
 
+    def idle(self) -> tuple[tuple[str, str], ...]:
+        """Names of connected members that do not contribute, with their reasons."""
+        return tuple(
+            (self._name_of(s), s.reason) for s in self.registry.sessions() if not s.contribute
+        )
+
     def _candidate(self, session: Session) -> Candidate:
         return Candidate(
             device_id=session.device_id,

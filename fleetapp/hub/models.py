@@ -42,6 +42,7 @@ class Members(Protocol):
     """What the served models need of the hub's members."""
 
     def candidates(self) -> tuple[Candidate, ...]: ...
+    def idle(self) -> tuple[tuple[str, str], ...]: ...
     def session_of(self, device_id: DeviceId) -> int: ...
     async def send(self, device_id: DeviceId, message: FromHub) -> None: ...
     def changed(self) -> None: ...
@@ -309,6 +310,10 @@ class Models:
     def candidates(self) -> tuple[Candidate, ...]:
         """Connected members that contribute."""
         return self._members.candidates()
+
+    def idle(self) -> tuple[tuple[str, str], ...]:
+        """Names of connected members that do not contribute, with their reasons."""
+        return self._members.idle()
 
     def session_of(self, device_id: DeviceId) -> int:
         """Number of a member's present connection; 0 if it has none."""

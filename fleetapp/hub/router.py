@@ -224,7 +224,10 @@ class Router:
             how = "cannot go on with this answer" if flight.failure else "is not being served yet"
             raise NoCapacity(
                 f"{server.wanted.model_id} {how}: {self._named(server.reason)}",
-                remedy="Wait a moment and ask again; 'fleetapp fleet status' shows the progress.",
+                remedy="Somebody must let a PC contribute; 'fleetapp fleet nodes' shows why each "
+                "does not."
+                if server.short
+                else "Wait a moment and ask again; 'fleetapp fleet status' shows the progress.",
             )
         chains: dict[str, Chain] = {c.name: c for c in server.live}
         name = self._affinity.choose(names, tuple(chains), lambda n: chains[n].running)
@@ -235,6 +238,8 @@ class Router:
         queue = self._queues.get(model)
         if queue is None:
             queue = self._queues[model] = Admission(lambda: self._room(model))
+        found = queue
+        server.queued = lambda: found.waiting
         return queue
 
     def _room(self, model: str) -> int:

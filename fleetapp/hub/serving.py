@@ -7,7 +7,7 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from fleetapp.errors import FleetError, NoCapacity, StageSilent
@@ -38,7 +38,25 @@ RETIRE_SECONDS = 10.0
 """How long a chain that is not needed any more may end its answers before they move (s)."""
 PATIENCE = 30.0
 """How long a hub that was away waits for as many PCs as there should be stages (s)."""
+_NAMED = 5
+"""So many PCs are named in a sentence."""
 CHOOSING = "Choosing who serves which layers."
+
+
+def too_few(there: int, wanted: int, idle: Sequence[tuple[str, str]]) -> str:
+    """How many PCs there are, and why others do not work.
+
+    Args:
+        there: that contribute.
+        wanted: that it takes.
+        idle: name and reason of those that do not.
+    """
+    said = f"{there} of {wanted} PCs are ready."
+    if not idle:
+        return said
+    names = [f"{name} ({why.replace('_', ' ') or 'no reason told'})" for name, why in idle[:_NAMED]]
+    more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
+    return f"{said} Not working: {', '.join(names)}{more}."
 
 
 class ModelServer:
@@ -71,6 +89,10 @@ class ModelServer:
         self.wanted = wanted
         self.waiting = 0
         """Requests that wait for a chain."""
+        self.queued: Callable[[], int] = lambda: 0
+        """How many wait for a place in one."""
+        self.short = False
+        """Whether too few PCs contribute."""
         self._name = name
         self._hub = hub
         self._numbers = itertools.count(1)
@@ -161,7 +183,7 @@ class ModelServer:
         """Of every chain; standbys and those who wait are told with the first."""
         first, *others = self._chains
         standbys = tuple(s.view(self.wanted.model_id) for s in self._standbys.stages)
-        return (first.view(self.waiting, standbys), *(c.view() for c in others))
+        return (first.view(self.waiting + self.queued(), standbys), *(c.view() for c in others))
 
     def standby_views(self) -> tuple[Stage, ...]:
         """Stages that are held ready."""
@@ -266,6 +288,7 @@ class ModelServer:
                 await self._arrange()
             except FleetError as exc:
                 for chain in self._asked:
+                    chain.sentences = ()  # they told of a division that is no more
                     chain.show("planning", exc.message)
             except Exception:  # whatever it is must not end the looking after this model for good
                 log.exception("arranging %s failed; it is tried again", self.wanted.model_id)
@@ -333,8 +356,9 @@ class ModelServer:
             and there < self.wanted.stages
             and time.monotonic() < self._all_until
         ):
-            wanted = max(1, self.wanted.stages)
-            raise NoCapacity(f"{there} of {wanted} PCs are ready.")
+            self.short = True
+            raise NoCapacity(too_few(there, max(1, self.wanted.stages), self._hub.idle()))
+        self.short = False
         for chain in self._unserved():
             chain.show("planning", CHOOSING)
         planned, drafting, candidates = await self._hub.plan(
@@ -409,7 +433,7 @@ class ModelServer:
         now = time.monotonic()
         self._peak *= 0.5 ** ((now - self._peak_at) / PEAK_HALF_LIFE)
         self._peak_at = now
-        self._peak = max(self._peak, float(self.running + self.waiting))
+        self._peak = max(self._peak, float(self.running + self.waiting + self.queued()))
         return max(1, round(self._peak), -(-len(self._hub.candidates()) // 4))
 
     def _leaving(self) -> set[DeviceId]:

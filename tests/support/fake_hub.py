@@ -43,6 +43,7 @@ class FakeHub:
         self.linked: list[tuple[str, LinkStage]] = []
         self.released: list[tuple[str, str]] = []
         self.broken_loads: set[str] = set()
+        self.resting: tuple[tuple[str, str], ...] = ()
         self.changes = asyncio.Event()
         self.noted: list[tuple[str, dict[str, str | int]]] = []
         self.guesses = (Drafting(lookup=True), 0)
@@ -72,6 +73,9 @@ class FakeHub:
 
     def candidates(self) -> tuple[Candidate, ...]:
         return tuple(self.nodes.values())
+
+    def idle(self) -> tuple[tuple[str, str], ...]:
+        return self.resting
 
     async def layers(self, model_id: str) -> int:
         return self.layer_count

@@ -1,11 +1,14 @@
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from fleetapp.cli import client
 from fleetapp.errors import AgentNotRunning, NoHub, Unauthorized
+from fleetapp.platform.lock import InstanceLock
+from fleetapp.platform.paths import Paths
 from tests.support.cli import Run
 from tests.support.fake_agent import CODE, FakeAgent
 
@@ -199,3 +202,32 @@ def test_a_trace_that_cannot_be_written_is_an_error_with_a_reason(run: Run, tmp_
     code, _, err = run("trace", str(tmp_path / "no such folder" / "steps.json"))
     assert code != 0
     assert "cannot be written" in err
+
+
+def test_an_agent_that_is_just_starting_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "APPEAR_SECONDS", 0.2)
+    paths = Paths(tmp_path)
+    with InstanceLock(paths.lock_file):
+
+        def answers() -> None:
+            paths.api_token.write_text("secret", "ascii")
+            paths.agent_file.write_text(json.dumps({"pid": os.getpid(), "port": 4711}))
+
+        timer = threading.Timer(0.6, answers)
+        timer.start()
+        found, token = client.await_agent(tmp_path)
+        timer.join()
+    assert (found.port, token) == (4711, "secret")
+
+
+def test_an_agent_that_never_gets_ready_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "APPEAR_SECONDS", 0.0)
+    monkeypatch.setattr(client, "START_SECONDS", 0.3)
+    with InstanceLock(Paths(tmp_path).lock_file), pytest.raises(AgentNotRunning):
+        client.await_agent(tmp_path)
+    with pytest.raises(AgentNotRunning):
+        client.await_agent(tmp_path / "nobody")

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from fleetapp.hub.serving import too_few
 from tests.support.fake_hub import FakeHub
 
 
@@ -254,6 +255,32 @@ async def test_a_wished_number_of_stages_waits_for_that_many() -> None:
     await hub.server.wait_live(5)
     assert len(hub.chain.devices) == 3
     await hub.server.stop("done")
+
+
+async def test_who_does_not_work_is_named_and_why_and_old_plans_are_not_told() -> None:
+    hub = FakeHub("hub", "a", stages=2)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    hub.chain.sentences = ("Mended after a PC left.",)
+    hub.resting = (("a", "not_consented"), ("hub", "cpu_busy"))
+    hub.lose("a")
+    hub.lose("hub")
+    await hub.until("planning")
+    async with asyncio.timeout(5):
+        while "of 2" not in hub.chain.reason:
+            hub.changes.clear()
+            await hub.changes.wait()
+    told = "0 of 2 PCs are ready. Not working: a (not consented), hub (cpu busy)."
+    assert hub.chain.reason == told
+    assert hub.chain.view().plan == ""
+    await hub.server.stop("done")
+
+
+def test_no_sentence_names_a_whole_office() -> None:
+    idle = [(f"pc-{i}", "paused") for i in range(40)]
+    said = too_few(1, 3, idle)
+    assert said.endswith("pc-4 (paused) and 35 more.")
+    assert too_few(1, 3, ()) == "1 of 3 PCs are ready."
 
 
 async def test_a_pc_that_comes_back_is_taken_in_when_nobody_waits() -> None:

@@ -185,8 +185,9 @@ async def test_a_request_waits_for_its_chain_and_hears_why_it_is_not_there(
     monkeypatch.setattr(routing, "WAIT_LIVE", 0.2)
     desk = Desk("hub")
     desk.hub.server.start()
-    with pytest.raises(NoCapacity, match="1 of 2 PCs are ready"):
+    with pytest.raises(NoCapacity, match="1 of 2 PCs are ready") as caught:
         await desk.answer()
+    assert "let a PC contribute" in caught.value.remedy
     desk.hub.come_back("a", session=9)
     assert ids(await desk.answer()) == ANSWER
     await desk.hub.server.stop("done")
@@ -206,6 +207,8 @@ async def test_more_than_there_is_room_for_wait_in_a_queue_they_see(
     tasks = [asyncio.create_task(desk.answer(request_id=str(i))) for i in range(4)]
     await asyncio.sleep(0.2)
     assert desk.head.open == 2
+    (view,) = desk.hub.server.views()
+    assert (view.running, view.waiting) == (2, 2), "the admin sees them, too"
     desk.head.gate.set()
     answers = await asyncio.gather(*tasks)
     assert [ids(a) for a in answers] == [ANSWER] * 4
