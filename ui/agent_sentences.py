@@ -269,6 +269,10 @@ ON_THE_DESKTOP: Mapping[str, str] = {
     "Wait a moment and ask again; 'fleetapp fleet status' shows the progress.": QT_TRANSLATE_NOOP(
         "Agent", "Wait a moment and ask again; “This PC” and “Fleet” show the progress."
     ),
+    "Somebody must let a PC contribute; 'fleetapp fleet nodes' shows why each "
+    "does not.": QT_TRANSLATE_NOOP(
+        "Agent", "Somebody must let a PC contribute; “Fleet” shows why each does not."
+    ),
     "Start it with 'fleetapp agent', or try 'fleetapp demo'.": QT_TRANSLATE_NOOP(
         "Agent", "Choose “Start the agent” in the menu."
     ),

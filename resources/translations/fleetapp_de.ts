@@ -287,6 +287,10 @@
         <translation>Warten Sie einen Moment und fragen Sie noch einmal; „Dieser PC“ und „Flotte“ zeigen, wie weit es ist.</translation>
     </message>
     <message>
+        <source>Somebody must let a PC contribute; “Fleet” shows why each does not.</source>
+        <translation>Jemand muss einen PC mitarbeiten lassen; „Flotte“ zeigt, warum jeder es nicht tut.</translation>
+    </message>
+    <message>
         <source>Choose “Start the agent” in the menu.</source>
         <translation>Wählen Sie „Agent starten“ im Menü.</translation>
     </message>
