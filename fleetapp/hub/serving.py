@@ -202,7 +202,14 @@ class ModelServer:
         """A runner died, or saw its ring break; it may say which PC it blames."""
         silent = DeviceId(fault.device) if fault.code == StageSilent.code else None
         for chain in self._chains:
-            if silent is not None and silent != device_id and fault.epoch == chain.epoch:
+            # Two that do not reach each other accuse each other: it is enough to replace one.
+            accused = any(s.lost and s.candidate.device_id == device_id for s in chain.stages)
+            if (
+                silent is not None
+                and silent != device_id
+                and not accused
+                and fault.epoch == chain.epoch
+            ):
                 chain.on_silent(silent, fault.message)
             chain.on_fault(device_id, fault)
         self._standbys.on_fault(device_id, fault)

@@ -231,8 +231,8 @@ class Connection:
             self._arm(until, slow, quiet)
             try:
                 got = self._sock.recv_into(view)
-            except TimeoutError:
-                quiet = self._still(quiet, "sent")
+            except TimeoutError as e:
+                quiet = self._still(quiet, "sent", e)
                 continue
             except OSError as e:
                 raise self._broken(e) from e
@@ -246,15 +246,18 @@ class Connection:
             self._arm(until, slow, quiet)
             try:
                 sent = self._sock.send(view[:_WRITE_SLICE])
-            except TimeoutError:
-                quiet = self._still(quiet, "took")
+            except TimeoutError as e:
+                quiet = self._still(quiet, "took", e)
                 continue
             except OSError as e:
                 raise self._broken(e) from e
             view, quiet = view[sent:], 0.0
 
-    def _still(self, quiet: float, did: str) -> float:
+    def _still(self, quiet: float, did: str, wait: TimeoutError) -> float:
         """A wait in the kernel was in vain: how long all of them together have been."""
+        if wait.errno is not None:  # not our timeout: the system has given the peer up
+            self.close()
+            raise PeerTimeout(f"{self.peer} does not acknowledge anything any more.")
         quiet += self._timeout
         if quiet >= self.patience:
             self.close()

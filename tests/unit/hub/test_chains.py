@@ -246,6 +246,19 @@ async def test_a_silent_runner_is_replaced_although_its_agent_lives() -> None:
     await hub.server.stop("done")
 
 
+async def test_of_two_that_do_not_reach_each_other_one_is_replaced() -> None:
+    hub = FakeHub("hub", "a", "b", "c", stages=3)
+    hub.server.start()
+    await hub.server.wait_live(5)
+    await hub.standbys(3)
+    hub.chain.running = 1
+    hub.falls_silent("b", told_by="a")
+    hub.falls_silent("a", told_by="b")
+    await hub.server.wait_live(5)
+    assert hub.chain.devices == ("hub", "a", "c"), "not both, and not the same two again"
+    await hub.server.stop("done")
+
+
 async def test_a_wished_number_of_stages_waits_for_that_many() -> None:
     hub = FakeHub("hub", "a", stages=3)
     hub.server.start()

@@ -1,9 +1,11 @@
 import contextlib
+import errno
 import queue
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -241,6 +243,38 @@ def test_one_direction_is_enforced(ends: Ends) -> None:
         ends.client.recv(1)
     with pytest.raises(RuntimeError):
         ends.server.send(frames.Ping(0, 0))
+
+
+def unplug(connection: Connection) -> None:
+    """Its peer acknowledges nothing: the system says so once, and then the socket is at its end."""
+    told: list[bool] = []
+
+    def first_then(then: Callable[[], int]) -> Callable[[memoryview], int]:
+        def call(_view: memoryview) -> int:
+            if told:
+                return then()
+            told.append(True)
+            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+        return call
+
+    def broken() -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    sock = connection._sock
+    sock.recv_into = first_then(lambda: 0)  # type: ignore[method-assign, assignment]
+    sock.send = first_then(broken)  # type: ignore[method-assign, assignment]
+
+
+def test_a_peer_whose_cable_is_out_is_silent_and_has_not_left(ends: Ends) -> None:
+    unplug(ends.server)
+    with pytest.raises(PeerTimeout, match="does not acknowledge"):
+        ends.server.recv(30.0)
+    assert ends.server.closed
+    unplug(ends.client)
+    with pytest.raises(PeerTimeout, match="does not acknowledge"):
+        ends.client.send(frames.Ping(1, 1, ()))
+    assert ends.client.closed
 
 
 def test_a_silent_peer_blocks_nobody_and_is_cut(authority) -> None:
