@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
 from fleetapp.errors import Malformed, PeerClosed, PeerTimeout, ProtocolError, WrongFleet
-from fleetapp.platform.keepalive import watch_peer
+from fleetapp.platform.keepalive import GONE, watch_peer
 from fleetapp.wire.codec import (
     DEFAULT_LIMITS,
     PREFIX_BYTES,
@@ -237,7 +237,8 @@ class Connection:
             except OSError as e:
                 raise self._broken(e) from e
             if got == 0:
-                raise self._broken(None)
+                # OpenSSL 3 does not pass the system's ETIMEDOUT on: it looks like an end.
+                raise self._given_up() if quiet >= GONE - _WAIT_SLICE else self._broken(None)
             return got
 
     def _write(self, view: memoryview, until: float, slow: str) -> None:
@@ -256,13 +257,17 @@ class Connection:
     def _still(self, quiet: float, did: str, wait: TimeoutError) -> float:
         """A wait in the kernel was in vain: how long all of them together have been."""
         if wait.errno is not None:  # not our timeout: the system has given the peer up
-            self.close()
-            raise PeerTimeout(f"{self.peer} does not acknowledge anything any more.")
+            raise self._given_up()
         quiet += self._timeout
         if quiet >= self.patience:
             self.close()
             raise PeerTimeout(f"{self.peer} {did} nothing for {quiet:.1f} s.")
         return quiet
+
+    def _given_up(self) -> PeerTimeout:
+        """The peer's system is silent: its cable is out, or no way leads there."""
+        self.close()
+        return PeerTimeout(f"{self.peer} does not acknowledge anything any more.")
 
     def _arm(self, until: float, slow: str, quiet: float) -> None:
         remaining = until - time.monotonic()

@@ -5,7 +5,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from fleetapp.errors import (
     UserError,
     WrongFleet,
 )
+from fleetapp.platform.keepalive import GONE
 from fleetapp.wire import frames
 from fleetapp.wire.channel import Connection
 from tests.support.tls import Ends, TestAuthority, dial, listening
@@ -245,36 +245,48 @@ def test_one_direction_is_enforced(ends: Ends) -> None:
         ends.server.send(frames.Ping(0, 0))
 
 
-def unplug(connection: Connection) -> None:
-    """Its peer acknowledges nothing: the system says so once, and then the socket is at its end."""
-    told: list[bool] = []
+def unplug(connection: Connection, *tells: Exception | int) -> None:
+    """Its peer acknowledges nothing: what the socket says one after the other."""
+    told = iter(tells)
 
-    def first_then(then: Callable[[], int]) -> Callable[[memoryview], int]:
-        def call(_view: memoryview) -> int:
-            if told:
-                return then()
-            told.append(True)
-            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
-
-        return call
-
-    def broken() -> int:
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+    def call(_view: memoryview) -> int:
+        said = next(told)
+        if isinstance(said, Exception):
+            raise said
+        return said
 
     sock = connection._sock
-    sock.recv_into = first_then(lambda: 0)  # type: ignore[method-assign, assignment]
-    sock.send = first_then(broken)  # type: ignore[method-assign, assignment]
+    sock.recv_into = sock.send = call  # type: ignore[method-assign, assignment]
 
 
-def test_a_peer_whose_cable_is_out_is_silent_and_has_not_left(ends: Ends) -> None:
-    unplug(ends.server)
+@pytest.mark.parametrize(
+    "tells",
+    [
+        [TimeoutError(errno.ETIMEDOUT, "Connection timed out"), 0],
+        [*[TimeoutError("The read operation timed out")] * GONE, 0],  # as OpenSSL 3 has it
+    ],
+    ids=["told", "not told"],
+)
+def test_a_peer_whose_cable_is_out_is_silent_and_has_not_left(
+    ends: Ends, tells: list[Exception | int]
+) -> None:
+    unplug(ends.server, *tells)
     with pytest.raises(PeerTimeout, match="does not acknowledge"):
         ends.server.recv(30.0)
     assert ends.server.closed
-    unplug(ends.client)
+
+
+def test_a_peer_that_takes_nothing_because_its_cable_is_out_is_silent(ends: Ends) -> None:
+    unplug(ends.client, TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
     with pytest.raises(PeerTimeout, match="does not acknowledge"):
         ends.client.send(frames.Ping(1, 1, ()))
     assert ends.client.closed
+
+
+def test_a_peer_that_leaves_after_a_short_silence_has_left(ends: Ends) -> None:
+    unplug(ends.server, *[TimeoutError("The read operation timed out")] * 3, 0)
+    with pytest.raises(PeerClosed):
+        ends.server.recv(30.0)
 
 
 def test_a_silent_peer_blocks_nobody_and_is_cut(authority) -> None:
