@@ -61,6 +61,13 @@ STEADY = 5.0
 """A connection that ends sooner counts as a failed attempt (s)."""
 
 
+REMOVED_REMEDY = (
+    "If it was put out, 'fleetapp fleet leave' here and join with a code; if it was revoked, only "
+    "an admin can let it in again."
+)
+"""What to do on a PC that the coordinator does not count as a member any more."""
+
+
 class HubLink:
     """Keeps one connection.
 
@@ -321,8 +328,7 @@ class HubLink:
                     if exc.status == 403:
                         removed = NotAMember(
                             "The coordinator does not count this PC as a member any more.",
-                            remedy="If it was put out, 'fleetapp fleet leave' here and join with a "
-                            "code; if it was revoked, only an admin can let it in again.",
+                            remedy=REMOVED_REMEDY,
                         )
                 except TimeoutError:
                     failure = NoHub(f"The coordinator at {host}:{port} does not answer.")

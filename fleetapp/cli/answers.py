@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fleetapp.cli.client import Client, told_error
-from fleetapp.errors import FleetUnavailable, Malformed, NoHub, NotFound
+from fleetapp.errors import FleetUnavailable, Malformed, NotFound
 
 
 @dataclass
@@ -120,7 +120,7 @@ def read_answer(
 
     Raises:
         FleetError: what the server says, before or within the stream.
-        NoHub: the stream ended without being complete.
+        NoHub, AgentNotRunning: the stream ended without being complete.
     """
     begin = time.monotonic()
     request = {**body, "stream": True, "stream_options": {"include_usage": True}}
@@ -139,10 +139,7 @@ def read_answer(
                 yield piece
             answer.total = time.monotonic() - begin
     if not complete and not answer.finish_reason:
-        raise NoHub(
-            "The answer broke off in the middle: the coordinator has gone.",
-            remedy="Ask again; if it stays away, 'fleetapp status' tells more.",
-        )
+        raise client.gone()
 
 
 def _take(data: str, answer: Answer) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
@@ -66,7 +67,7 @@ class Client:
         self.base = base
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._unreachable = unreachable
-        self._gone = gone
+        self.gone = gone
         self._runner = asyncio.Runner()
         self._session: aiohttp.ClientSession | None = None
 
@@ -159,7 +160,7 @@ class Client:
             ) from error
         except (aiohttp.ClientError, ConnectionError, ssl.SSLError) as error:
             if began or isinstance(error, aiohttp.ServerDisconnectedError):
-                raise self._gone() from error
+                raise self.gone() from error
             raise self._unreachable(_reason(error)) from error
         except (aiohttp.InvalidURL, UnicodeError, ValueError) as error:
             raise BadRequest(f"'{self.base}' is not an address that can be asked.") from error
@@ -304,7 +305,12 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
     if not url:
         found, token = find_agent(home)
         base = f"http://127.0.0.1:{found.port}/v1"
-        return Client(base, key or token, lambda _reason: not_running(home), _coordinator_gone)
+        return Client(
+            base,
+            key or token,
+            unreachable=lambda _reason: not_running(home),
+            gone=lambda: _coordinator_gone() if _listens(found.port) else _agent_gone(),
+        )
     base = _base(url)
     return Client(
         base,
@@ -314,6 +320,22 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
             remedy="Check the address, and that the server runs.",
         ),
         gone=_coordinator_gone,
+    )
+
+
+def _listens(port: int) -> bool:
+    """Whether an agent is there still; the id of its process may live on for a moment."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+def _agent_gone() -> FleetError:
+    return AgentNotRunning(
+        "This PC's own agent ended in the middle of the answer.",
+        remedy="Start it again with 'fleetapp agent', then ask again.",
     )
 
 

@@ -198,6 +198,32 @@ def test_servers_that_misbehave(run: Run, reply: bytes, code: int, shown: str, s
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("end", [b"Content-Length: 9999\r\n\r\n", b"Connection: close\r\n\r\n"])
+def test_an_agent_that_ends_in_the_middle_is_not_taken_for_the_coordinator(
+    run: Run, home: Path, end: bytes
+) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    port = listener.getsockname()[1]
+
+    def killed() -> None:
+        conn = listener.accept()[0]
+        conn.recv(65536)
+        listener.close()
+        with conn:
+            conn.sendall(SSE + end + CHUNK)
+
+    thread = threading.Thread(target=killed, daemon=True)
+    thread.start()
+    (home / "agent.json").write_text(json.dumps({"pid": os.getpid(), "port": port}))
+    code, _, err = run("ask", "x", "-m", "tiny")
+    thread.join(10)
+    assert code == 8
+    assert "This PC's own agent ended" in err
+    assert "coordinator" not in err
+    assert "'fleetapp agent'" in err
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT, which Windows has no equal of")
 def test_ctrl_c_ends_clean_and_stops_the_fleet_computing(
     running: str, service: FakeService
