@@ -31,6 +31,16 @@ class Answer:
     timings: dict[str, float] = field(default_factory=dict)
     first_token: float | None = None
     total: float = 0.0
+    began: bool = False
+    """Something came, so nothing is waited for any more."""
+    place: int = 0
+    """In the queue of those who wait for their turn, as last told; 0 if there is no queue."""
+
+    def hear(self, comment: str) -> None:
+        """What the server says between the events: a place in the queue, or that it is there."""
+        word, _, place = comment.partition(" ")
+        if word == "queued" and place.isascii() and place.isdecimal():
+            self.place = int(place[:9])
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -113,6 +123,28 @@ def _ready(model: Mapping[str, Any]) -> tuple[bool, str]:
     return bool(fleet.get("ready", True)), str(fleet.get("reason", ""))
 
 
+def why_it_waits(client: Client, answer: Answer) -> str:
+    """What an answer that has not begun waits for; empty if it has, or is being computed.
+
+    Args:
+        client: another one than that which waits for the answer.
+        answer: the one that is waited for.
+    """
+    if answer.began:
+        return ""
+    if answer.place:
+        return (
+            f"Waiting: the PCs that serve {answer.model} are busy; "
+            f"this question is number {answer.place} in the queue."
+        )
+    data = client.request("GET", "/models").get("data") or []
+    found = next((m for m in data if isinstance(m, dict) and m.get("id") == answer.model), None)
+    ready, why = _ready(found) if found is not None else (True, "")
+    return (
+        "" if ready or answer.began else f"Waiting for PCs to serve {answer.model}. {why}".strip()
+    )
+
+
 def read_answer(
     client: Client, body: Mapping[str, Any], answer: Answer
 ) -> Generator[str, None, None]:
@@ -125,8 +157,9 @@ def read_answer(
     begin = time.monotonic()
     request = {**body, "stream": True, "stream_options": {"include_usage": True}}
     complete = False
-    with closing(client.events("POST", "/chat/completions", request)) as events:
+    with closing(client.events("POST", "/chat/completions", request, answer.hear)) as events:
         for data in events:
+            answer.began = True
             if data.strip() == "[DONE]":
                 complete = True
                 break

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import click
 
 from fleetapp.cli import output
-from fleetapp.cli.answers import Answer, choose_model, read_answer
+from fleetapp.cli.answers import Answer, choose_model, read_answer, why_it_waits
 from fleetapp.cli.client import api_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
+from fleetapp.cli.waiting import telling
 from fleetapp.errors import BadRequest
 
 MAX_QUESTION = 8 * 1024 * 1024
@@ -66,8 +69,13 @@ def ask(app: App, /, question: str | None, as_json: bool, **options: Any) -> Non
         answer = Answer(choose_model(client, options["model"]))
         body = {"model": answer.model, "messages": messages, **sampling_fields(options)}
         ended_line = True
+
+        def why() -> str:
+            with api_client(app.home, options["url"], options["key"]) as another:
+                return why_it_waits(another, answer)
+
         try:
-            for piece in read_answer(client, body, answer):
+            for piece in _told(read_answer(client, body, answer), why, quiet=as_json):
                 if not as_json:
                     shown = output.clean(piece)
                     ended_line = shown.endswith("\n")
@@ -80,6 +88,18 @@ def ask(app: App, /, question: str | None, as_json: bool, **options: Any) -> Non
         output.print_json(answer.as_json())
     elif sys.stdout.isatty() and (summary := answer.summary()):
         output.note(summary)
+
+
+def _told(
+    pieces: Generator[str, None, None], why: Callable[[], str], *, quiet: bool
+) -> Iterator[str]:
+    """``pieces``; until the first of them, say what is waited for if that takes long."""
+    with closing(pieces):
+        with telling(why, quiet):
+            first = next(pieces, None)
+        if first is not None:
+            yield first
+            yield from pieces
 
 
 def _question(argument: str | None) -> str:

@@ -106,13 +106,21 @@ class Client:
 
         return self._run(go(), began=False)
 
-    def events(self, method: str, path: str, body: object = None) -> Generator[str, None, None]:
+    def events(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        comment: Callable[[str], None] = lambda _: None,
+    ) -> Generator[str, None, None]:
         """The ``data`` of each server-sent event; closing the iterator closes the connection.
+
+        ``comment`` is told each comment between the events.
 
         Raises:
             FleetError: what the server says, why it could not be asked, or that it has gone.
         """
-        parser = EventParser()
+        parser = EventParser(comment=comment)
         response = self._run(self._start(method, path, body), began=False)
         try:
             while data := self._run(_read(response), began=True):

@@ -1,10 +1,11 @@
+import asyncio
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from fleetapp.cli import client
+from fleetapp.cli import client, waiting
 from fleetapp.errors import AgentNotRunning, NoHub, Unauthorized
 from tests.support.cli import Run
 from tests.support.fake_agent import CODE, FakeAgent
@@ -101,6 +102,7 @@ def test_errors_of_the_agent_keep_their_exit_code(run: Run, agent: FakeAgent) ->
     code, out, err = run("fleet", "join", "wrong")
     assert (code, out) == (6, "")
     assert err == (
+        "Looking for the coordinator…\n"
         "Error: This is not a join code.\n"
         "  Check it character by character or ask the admin for a new one.\n"
     )
@@ -199,3 +201,25 @@ def test_a_trace_that_cannot_be_written_is_an_error_with_a_reason(run: Run, tmp_
     code, _, err = run("trace", str(tmp_path / "no such folder" / "steps.json"))
     assert code != 0
     assert "cannot be written" in err
+
+
+@pytest.mark.usefixtures("running")
+def test_joining_is_not_silent(run: Run) -> None:
+    assert run("fleet", "join", CODE)[2] == "Looking for the coordinator…\n"
+    assert run("fleet", "join", CODE, "--hub", "h:1")[2] == "Asking h:1…\n"
+    assert run("fleet", "join", CODE, "--json")[2] == ""
+
+
+@pytest.mark.usefixtures("running")
+def test_leaving_says_why_it_takes_long(
+    run: Run, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("fleet", "leave", "--yes")[2] == ""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.1)
+
+    async def long() -> None:
+        await asyncio.sleep(0.5)
+
+    monkeypatch.setattr(agent, "leave", long)
+    code, _, err = run("fleet", "leave", "--yes")
+    assert (code, err) == (0, "Leaving; the coordinator is told, if it can be reached…\n")

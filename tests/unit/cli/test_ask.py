@@ -7,14 +7,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from fleetapp.cli import waiting
+from fleetapp.engine.pipe import Generate
 from fleetapp.errors import ChainBroken, ContextTooLong
-from fleetapp.hub.service import ServedModel
+from fleetapp.hub.service import Event, Queued, ServedModel
 from tests.support.cli import TOKEN, Run
 from tests.support.fake_service import FakeService, words_for
 
@@ -256,3 +258,49 @@ def test_a_key_that_cannot_be_one_is_not_blamed_on_the_address(
     code, _, err = run("ask", "x", "--url", running, "--key", key)
     assert code == 2
     assert "API key has characters" in err
+
+
+class Slow(FakeService):
+    """Begins an answer only after a while in which it says what it is told to say."""
+
+    events: tuple[Queued, ...] = ()
+
+    async def generate(self, model: str, request: Generate) -> AsyncIterator[Event]:
+        for event in self.events:
+            yield event
+        await asyncio.sleep(0.8)
+        async for event in super().generate(model, request):
+            yield event
+
+
+@pytest.fixture
+def slow(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """The agent's service; patience ends before its answers begin."""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    service.__class__ = Slow
+    assert isinstance(service, Slow)
+    return service
+
+
+def test_it_says_once_that_it_waits_for_pcs(run: Run, slow: Slow) -> None:
+    slow.models = (
+        ServedModel("tiny", 1, 64, ready=False, reason="2 of 9 PCs are ready.", devices=("A",)),
+    )
+    code, out, err = run("ask", "-m", "tiny", "x")
+    assert code == 0
+    assert out.strip()
+    assert err == "Waiting for PCs to serve tiny. 2 of 9 PCs are ready.\n"
+    assert run("ask", "-m", "tiny", "--json", "x")[2] == ""
+
+
+def test_it_says_how_far_it_is_in_the_queue(run: Run, slow: Slow) -> None:
+    slow.events = (Queued("r", 12), Queued("r", 3))
+    code, _, err = run("ask", "-m", "tiny", "x")
+    assert code == 0
+    assert err == (
+        "Waiting: the PCs that serve tiny are busy; this question is number 3 in the queue.\n"
+    )
+
+
+def test_an_answer_that_is_being_computed_is_not_said_to_wait(run: Run, slow: Slow) -> None:
+    assert run("ask", "-m", "tiny", "x")[::2] == (0, "")

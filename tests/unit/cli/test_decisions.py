@@ -120,5 +120,5 @@ def test_who_joins_is_told_its_id_while_it_waits(
     monkeypatch.setattr(agent, "join", join)
     code, out, err = run("fleet", "join", "FLEET-X")
     assert code == 0
-    assert err == "Waiting; the id is dev1.\n"
+    assert err.splitlines() == ["Looking for the coordinator…", "Waiting; the id is dev1."]
     assert "in the fleet" in out
