@@ -34,9 +34,17 @@ def list_keys(app: App, /, as_json: bool) -> None:
         output.print_json(found)
     else:
         rows = [
-            (k.id, k.name, when(k.created), _limit(k.parallel), _limit(k.per_minute)) for k in found
+            (
+                k.id,
+                k.name,
+                when(k.created),
+                k.made_on or k.made_by or "not noted",
+                _limit(k.parallel),
+                _limit(k.per_minute),
+            )
+            for k in found
         ]
-        output.print_table(("Id", "Name", "Made", "At a time", "A minute"), rows)
+        output.print_table(("Id", "Name", "Made", "Made on", "At a time", "A minute"), rows)
 
 
 def _limit(number: int) -> str:
@@ -51,7 +59,10 @@ def _limit(number: int) -> str:
 @common_options
 @pass_app
 def new_key(app: App, /, name: str, parallel: int, per_minute: int, as_json: bool) -> None:
-    """Make an API key for the program or person NAME; it is shown once."""
+    """Make an API key for the program or person NAME; it is shown once.
+
+    It works until it is revoked, also when the PC where it was made has left the fleet.
+    """
     with agent_client(app.home) as client:
         body = {"name": name, "parallel": parallel, "per_minute": per_minute}
         made = as_type(client.request("POST", "/local/v1/keys", body), ApiKeyView)
