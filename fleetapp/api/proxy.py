@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from fleetapp.agent.agent import Agent
-from fleetapp.agent.hublink import REMOVED_REMEDY, HubLink
+from fleetapp.agent.hublink import REMOVED_REMEDY, HubLink, removed
 from fleetapp.agent.joining import read_reply
 from fleetapp.api.auth import Authorize
 from fleetapp.api.errors import error_body
@@ -61,6 +61,8 @@ def add_proxy_routes(app: web.Application, agent: Agent, authorize: Authorize) -
             async with fleet.link.request(
                 request.method, f"/api{request.path_qs}", data=body, headers=headers
             ) as answer:
+                if answer.status == 403 and fleet.link.removed:
+                    raise removed()  # the coordinator's words are about "the other side"
                 response = web.StreamResponse(status=answer.status)
                 for name in RETURNED:
                     if name in answer.headers:

@@ -268,8 +268,9 @@ def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
     alone.until(lambda a: a.get("status")["state"] == "connecting")
     alone.until(lambda a: a.get("status")["removed"])
     assert "does not count this PC as a member" in alone.get("status")["reason"]
-    with pytest.raises((NoHub, NotAMember)):
+    with pytest.raises(NotAMember, match="does not count this PC as a member") as told:
         alone.get("fleet")
+    assert "'fleetapp fleet leave' here and join with a code" in told.value.remedy
     assert command(coordinator, "fleet", "reinstate", device[:12]).returncode == 0
     coordinator.until_member_is("newcomer", "online")
     assert not alone.get("status")["removed"]
@@ -287,6 +288,10 @@ def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -
         with pytest.raises(NotAMember, match="declined"):
             joining.result(30)
     assert "newcomer" not in coordinator.members()
+    status = alone.get("status")
+    assert status["state"] == "not_joined"
+    assert "The admin declined to let this PC into the fleet." in status["reason"]
+    assert "another join code" in status["reason"]
 
 
 def test_joining_can_be_called_off_and_leaves_nothing_locked(
