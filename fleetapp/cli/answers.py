@@ -12,6 +12,7 @@ import msgspec
 
 from fleetapp.cli.client import Client, told_error
 from fleetapp.errors import FleetUnavailable, Malformed, NotFound
+from fleetapp.platform.units import counted
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Answer:
         """The line under an answer: which PCs, how fast, how long until the first token."""
         parts = [" → ".join(self.devices)] if self.devices else []
         if tokens := self.usage.get("completion_tokens"):
-            parts.append(f"{tokens} tokens")
+            parts.append(counted(tokens, "token"))
         if (speed := self.tokens_per_second) is not None:
             parts.append(f"{speed:.1f} tok/s")
         if self.first_token is not None:

@@ -25,10 +25,24 @@ def sampling_options(command: Any) -> Any:
         [
             click.option("-m", "--model", help="Model to ask [default: the first that is ready]."),
             click.option("-s", "--system", help="What the model is told before the question."),
-            click.option("--max-tokens", type=int, help="Longest answer, in tokens."),
-            click.option("--temperature", type=float, help="0 always takes the likeliest token."),
-            click.option("--top-p", type=float, help="Take tokens up to this share of likelihood."),
-            click.option("--top-k", type=int, help="Take only this many likeliest tokens."),
+            click.option(
+                "--max-tokens", type=click.IntRange(min=1), help="Longest answer, in tokens."
+            ),
+            click.option(
+                "--temperature",
+                type=click.FloatRange(0, 2),
+                help="0 always takes the likeliest token.",
+            ),
+            click.option(
+                "--top-p",
+                type=click.FloatRange(0, 1),
+                help="Take tokens up to this share of likelihood.",
+            ),
+            click.option(
+                "--top-k",
+                type=click.IntRange(min=-1),
+                help="Take only this many likeliest tokens; 0 takes all.",
+            ),
             click.option("--seed", type=int, help="The same seed gives the same answer."),
             click.option("--stop", multiple=True, help="End before this text; may be repeated."),
             click.option("--url", envvar="FLEETAPP_URL", help="API to ask instead of this PC's."),

@@ -15,6 +15,10 @@ from fleetapp.errors import BadRequest, FleetError, NotFound, UserError
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import Decision, FleetView, NodeView
 
+_END_FLEET = (
+    "'fleetapp fleet move-coordinator' makes another PC the coordinator. To end the fleet, let the "
+    "others leave and then 'fleetapp fleet leave' on it."
+)
 MEMBER_STATES = ("online", "suspected", "offline")
 
 
@@ -28,6 +32,8 @@ class _Word:
     done: str
     question: str = ""
     """Asked unless the whole device id was given; empty if the decision does no harm."""
+    never_coordinator: str = ""
+    """Why it cannot be about the coordinator; empty if it can."""
 
 
 _WORDS: dict[Decision, _Word] = {
@@ -47,6 +53,7 @@ _WORDS: dict[Decision, _Word] = {
         MEMBER_STATES,
         "{} is shut out of the fleet.",
         "Shut {} out of the fleet?",
+        "The coordinator cannot be shut out of its own fleet.",
     ),
     "reinstate": _Word(
         "Let a revoked PC be a member again.",
@@ -64,6 +71,7 @@ _WORDS: dict[Decision, _Word] = {
         MEMBER_STATES,
         "{} is out of the fleet.",
         "Put {} out of the fleet?",
+        "The coordinator cannot be put out of its own fleet.",
     ),
 }
 
@@ -85,6 +93,8 @@ def _command(decision: Decision, word: _Word) -> click.Command:
             view = as_type(client.request("GET", "/local/v1/fleet"), FleetView)
             node = find(view.nodes, pc, decision, word.states)
             named = f"{output.one_line(node.name)} ({node.device_id})"
+            if word.never_coordinator and node.role == "coordinator":
+                raise BadRequest(word.never_coordinator, remedy=_END_FLEET)
             if word.question and not yes and pc.lower() != node.device_id:
                 click.confirm(word.question.format(named), abort=True)
             left = _keys_made_on(client, node) if decision in ("evict", "revoke") else []

@@ -9,7 +9,7 @@ from fleetapp.cli.agent_cmds import as_type
 from fleetapp.cli.client import agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.texts import in_path, when
-from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.keys import MAX_LIMIT, ApiKeyView
 
 
 @click.group(invoke_without_command=True)
@@ -53,8 +53,20 @@ def _limit(number: int) -> str:
 
 @keys.command("new")
 @click.argument("name")
-@click.option("--parallel", default=0, help="Requests it may have at a time; 0: any number.")
-@click.option("--per-minute", default=0, help="Requests it may make in a minute; 0: any number.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(0, MAX_LIMIT),
+    default=0,
+    show_default=True,
+    help="Requests it may have at a time; 0 means any number.",
+)
+@click.option(
+    "--per-minute",
+    type=click.IntRange(0, MAX_LIMIT),
+    default=0,
+    show_default=True,
+    help="Requests it may make in a minute; 0 means any number.",
+)
 @json_option
 @common_options
 @pass_app

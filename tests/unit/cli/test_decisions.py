@@ -156,3 +156,14 @@ def test_keys_that_outlive_the_pc_they_were_made_on_are_named(
         assert where in listed
     agent._keys = {}
     assert "API key" not in run("fleet", word, "dev2", "--yes")[1]
+
+
+@pytest.mark.parametrize("word", ["evict", "revoke"])
+def test_the_coordinator_is_not_even_asked_about(
+    run: Run, agent: FakeAgent, answers: list[str], word: str
+) -> None:
+    code, _, err = run("fleet", word, "DESK-1")
+    assert code == 2
+    assert "The coordinator cannot be" in err
+    assert "move-coordinator" in err
+    assert (answers, agent.asked) == ([], [("fleet",)])
