@@ -259,8 +259,11 @@ async def test_a_member_that_is_shut_out_in_the_middle_gets_no_more(
     status, answer = await whole
     assert (status, answer["error"]["code"]) == (403, "not_a_member")  # type: ignore[index]
     assert "was removed" in answer["error"]["message"]  # type: ignore[index]
+    await office.linked.until(lambda: office.linked.link.removed)
     status, answer = await office.call("/v1/chat/completions", ASK)
     assert (status, answer["error"]["code"]) == (403, "not_a_member")  # type: ignore[index]
+    message = str(answer["error"]["message"])  # type: ignore[index]
+    assert "does not count this PC as a member" in message, "not what it thinks of a stranger"
 
 
 async def test_eight_answers_at_once_are_told_apart(office: Office) -> None:
