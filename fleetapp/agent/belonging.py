@@ -357,7 +357,8 @@ class Belonging:
                         f"This PC coordinates {counted(len(others), 'other PC')}.",
                         remedy="Let them leave first (fleetapp fleet leave on each).",
                     )
-            if not await fleet.wait_connected(GREET_DEADLINE):
+            known = fleet.link.removed  # the coordinator has nothing to learn
+            if not known and not await fleet.wait_connected(GREET_DEADLINE):
                 log.warning("left a fleet whose coordinator cannot hear it; it lists this PC on")
             await fleet.stop(LEFT)
             self.fleet = None

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 from cryptography import x509
 
+from fleetapp.agent.belonging import GREET_DEADLINE
 from fleetapp.errors import (
     AlreadyMember,
     BadJoinCode,
@@ -277,6 +279,19 @@ def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
     lines = (coordinator.home / "hub" / "audit.jsonl").read_text("utf-8").splitlines()
     said = [e["action"] for e in map(json.loads, lines) if e.get("device") == device]
     assert said == ["approved", "revoked", "reinstated"]
+
+
+def test_a_pc_that_was_put_out_leaves_without_waiting_for_anybody(
+    coordinator: AgentProcess, alone: AgentProcess
+) -> None:
+    alone.post("fleet/join", code=coordinator.code())
+    coordinator.until_member_is("newcomer", "online")
+    coordinator.post("fleet/evict", device_id=alone.get("status")["device_id"])
+    alone.until(lambda a: a.get("status")["removed"])
+    begin = time.monotonic()
+    alone.post("fleet/leave")
+    assert time.monotonic() - begin < GREET_DEADLINE - 1
+    assert alone.get("status")["state"] == "not_joined"
 
 
 def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -> None:

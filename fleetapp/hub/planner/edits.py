@@ -104,10 +104,12 @@ def what_if(inputs: Inputs, edits: Iterable[Edit]) -> Inputs:
             case RemoveNode(name):
                 kept = tuple(n for n in inputs.nodes if name not in (n.name, n.device_id))
                 if len(kept) == len(inputs.nodes):
-                    known = ", ".join(n.name for n in inputs.nodes) or "none"
+                    known = ", ".join(n.name for n in inputs.nodes)
                     raise NotFound(
-                        f"No PC called '{name}' contributes; there are: {known}.",
-                        remedy="Say '-' and the name or device id of one of these.",
+                        f"No PC called '{name}' contributes; there are: {known or 'none'}.",
+                        remedy="Say '-' and the name or device id of one of these."
+                        if known
+                        else "Leave this out until a PC contributes.",
                     )
                 inputs = structs.replace(inputs, nodes=kept)
             case UseModel(model):

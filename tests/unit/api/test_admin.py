@@ -176,3 +176,15 @@ async def test_it_is_noted_on_which_pc_a_key_was_made(server: ControlServer) -> 
     assert (await admin.keys())[1].made_on == "Anna's desk", "as it is called now"
     decide(home.hub, "evict", anna)
     assert (await admin.keys())[1].made_on == "anna", "as it was called then"
+
+
+async def test_an_admin_that_was_put_out_is_told_so(server: ControlServer) -> None:
+    anna = server.home.enrol("anna")
+    give(server, anna, "admin", "member")
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        admin = RemoteAdmin(linked.link)
+        decide(server.home.hub, "evict", anna.identity.device_id)
+        await linked.until(lambda: linked.link.removed)
+        with pytest.raises(NotAMember, match="does not count this PC as a member"):
+            await admin.keys()

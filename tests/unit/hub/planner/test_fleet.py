@@ -232,6 +232,9 @@ def test_edits_that_make_no_sense_are_refused() -> None:
     with pytest.raises(NotFound, match="No PC called 'X'") as unknown:
         what_if(inputs(node("A")), [RemoveNode("X")])
     assert "name or device id of one of these" in unknown.value.remedy
+    with pytest.raises(NotFound, match="there are: none") as nobody:
+        what_if(inputs(), [RemoveNode("X")])
+    assert "until a PC contributes" in nobody.value.remedy
     for users in (0, -1, 10_001):
         with pytest.raises(BadRequest, match=f"^{users} users") as many:
             what_if(inputs(node("A")), [SetUsers(users)])
