@@ -162,6 +162,11 @@ class Client:
 
         try:
             return self._runner.run(go())
+        except asyncio.CancelledError:
+            # Only Ctrl+C cancels here; the runner forgets it if it comes just as it begins.
+            if asyncio.iscoroutine(work):
+                work.close()  # it may never have begun, which Python would complain of
+            raise KeyboardInterrupt from None
         except TimeoutError as error:
             raise PeerTimeout(
                 "The server took too long to answer.", remedy="Try again in a moment."

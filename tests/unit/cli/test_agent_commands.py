@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Coroutine
 from pathlib import Path
 
 import msgspec
@@ -296,3 +297,25 @@ def test_one_is_not_said_in_the_plural(
     monkeypatch.setattr(agent, "verify_audit", verify)
     assert run("fleet", "audit", "--verify")[1].startswith("1 entry, 1 to 1.")
     assert (counted(1, "PC"), counted(0, "PC"), counted(2, "PC")) == ("1 PC", "0 PCs", "2 PCs")
+
+
+@pytest.mark.usefixtures("running")
+def test_ctrl_c_just_as_a_wait_begins_is_no_fault(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    async def wait() -> None:
+        begun.append("wait")
+
+    def lost(work: Coroutine[None, None, None]) -> None:
+        # asyncio.Runner, having reset its count of interrupts, cancels the task before it begins
+        work.close()
+        raise asyncio.CancelledError
+
+    with client.agent_client(home) as asking:
+        with monkeypatch.context() as early:
+            early.setattr(asking._runner, "run", lost)
+            with pytest.raises(KeyboardInterrupt):
+                asking._run(wait(), began=True)
+        assert begun == []
