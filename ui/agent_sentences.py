@@ -95,6 +95,8 @@ ERRORS: tuple[str, ...] = (
         "Agent", "Give the coordinator's address with its control port, e.g. 192.0.2.7:8485."
     ),
     QT_TRANSLATE_NOOP("Agent", "A fleet's name has 1 to 64 printable characters."),
+    QT_TRANSLATE_NOOP("Agent", "Another PC of this fleet is called {name} ({device})."),
+    QT_TRANSLATE_NOOP("Agent", "Choose a name that no other PC has."),
     QT_TRANSLATE_NOOP("Agent", "This PC already belongs to the fleet '{fleet}'."),
     QT_TRANSLATE_NOOP("Agent", "This PC is not the coordinator of its fleet."),
     QT_TRANSLATE_NOOP("Agent", "Do this on the coordinator."),
@@ -122,6 +124,7 @@ ERRORS: tuple[str, ...] = (
     QT_TRANSLATE_NOOP("Agent", "{name} left the fleet while it held a stage."),
     QT_TRANSLATE_NOOP("Agent", "{name} stopped contributing."),
     QT_TRANSLATE_NOOP("Agent", "The coordinator has gone while it was answering."),
+    QT_TRANSLATE_NOOP("Agent", "This PC was removed from the fleet while it was being answered."),
     QT_TRANSLATE_NOOP("Agent", "Ask again; this PC reconnects by itself."),
     QT_TRANSLATE_NOOP("Agent", "There is no room left to write {path}."),
     QT_TRANSLATE_NOOP(

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from fleetapp.agent.hublink import HubLink
+from fleetapp.agent.hublink import HubLink, removed
 from fleetapp.agent.joining import read_reply
-from fleetapp.errors import NoHub, ProtocolError
+from fleetapp.errors import NoHub, NotAMember, ProtocolError
 from fleetapp.fleet.control import BROKEN_JSON
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import AuditCheck, AuditEntry, Decision, GivenRole, JoinCodeView
@@ -76,6 +76,8 @@ class RemoteAdmin:
                 self._link.request(method, f"/admin/{path}", **more) as response,
             ):
                 raw = await read_reply(response)
+        except NotAMember as exc:
+            raise removed() if self._link.removed else exc from None
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
             why = "in time" if isinstance(exc, TimeoutError) else f"({exc or type(exc).__name__})"
             raise NoHub(f"The coordinator did not answer {why}.") from exc

@@ -26,6 +26,7 @@ from fleetapp.agent.bundle import write_bundle
 from fleetapp.agent.devices import Devices
 from fleetapp.agent.guest import Guest, device_setting
 from fleetapp.agent.hardware import hardware_view
+from fleetapp.agent.hublink import removed
 from fleetapp.agent.infleet import InFleet
 from fleetapp.agent.joining import read_reply
 from fleetapp.agent.librarian import Librarian
@@ -37,6 +38,7 @@ from fleetapp.engine import pipe, probe
 from fleetapp.errors import (
     BadRequest,
     NoHub,
+    NotAMember,
     PortTaken,
 )
 from fleetapp.fleet.discovery import Discovery
@@ -215,7 +217,8 @@ class Agent:
         if self._belonging.restarting:
             return "connecting", "This PC is changing its role in the fleet."
         if fleet is None:
-            return "not_joined", self._belonging.waiting_for or "This PC belongs to no fleet yet."
+            said = self._belonging.waiting_for or self._belonging.turned_away
+            return "not_joined", said or "This PC belongs to no fleet yet."
         if not fleet.connected:
             return "connecting", fleet.reason
         return self._state_of_work(fleet)
@@ -316,7 +319,11 @@ class Agent:
         try:
             async with asyncio.timeout(10), fleet.link.request("GET", "/fleet") as response:
                 return msgspec.json.decode(await read_reply(response), type=FleetView)
+        except NotAMember as exc:
+            raise removed() from exc
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
+            if fleet.link.removed:
+                raise removed() from exc
             raise NoHub(f"The coordinator did not answer: {exc}.") from exc
 
     async def fleet_events(self) -> AsyncIterator[FleetView]:

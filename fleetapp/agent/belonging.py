@@ -33,6 +33,7 @@ from fleetapp.fleet.membership import add, new, new_member, sign_membership
 from fleetapp.hub.admin import HubAdmin
 from fleetapp.hub.hub import LEFT, Hub
 from fleetapp.hub.state import HubState, StateFile
+from fleetapp.platform.units import counted
 from fleetapp.types import JoinCodeView
 
 log = logging.getLogger("fleetapp.agent")
@@ -69,6 +70,8 @@ class Belonging:
         self._entering: InFleet | None = None
         self.waiting_for = ""
         """What an attempt to join waits for, in words."""
+        self.turned_away = ""
+        """Why the fleet did not take this PC in when it last asked, in words."""
         self.busy = asyncio.Lock()
         self._becoming: asyncio.Task[None] | None = None
         self._retry: asyncio.Task[None] | None = None
@@ -116,6 +119,7 @@ class Belonging:
             return
         if enrolment is None:
             return
+        self.turned_away = ""
         fleet = InFleet(self.pc, enrolment, self._changed)
         fleet.on_office = lambda bundle: self.office.offered(fleet, bundle)
         fleet.link.on_refusal = lambda why: self._refused(fleet, why)
@@ -252,6 +256,7 @@ class Belonging:
         parsed = joincode.decode(code)
         async with self.busy:
             self._refuse_if_member()
+            self.turned_away = ""
             self._joining = asyncio.create_task(self._ask_to_join(parsed, hub_address))
             try:
                 joined = await self._joining
@@ -259,6 +264,9 @@ class Belonging:
                 if self._called_off is self._joining:
                     raise Cancelled("Joining was called off.") from exc
                 self._joining.cancel()
+                raise
+            except NotAMember as exc:
+                self.turned_away = str(exc)
                 raise
             finally:
                 self._joining = self._called_off = None
@@ -346,10 +354,11 @@ class Belonging:
                 ]
                 if others:
                     raise UserError(
-                        f"This PC coordinates {len(others)} other PCs.",
+                        f"This PC coordinates {counted(len(others), 'other PC')}.",
                         remedy="Let them leave first (fleetapp fleet leave on each).",
                     )
-            if not await fleet.wait_connected(GREET_DEADLINE):
+            known = fleet.link.removed  # the coordinator has nothing to learn
+            if not known and not await fleet.wait_connected(GREET_DEADLINE):
                 log.warning("left a fleet whose coordinator cannot hear it; it lists this PC on")
             await fleet.stop(LEFT)
             self.fleet = None

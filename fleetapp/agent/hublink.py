@@ -61,6 +61,20 @@ STEADY = 5.0
 """A connection that ends sooner counts as a failed attempt (s)."""
 
 
+REMOVED_REMEDY = (
+    "If it was put out, 'fleetapp fleet leave' here and join with a code; if it was revoked, only "
+    "an admin can let it in again."
+)
+"""What to do on a PC that the coordinator does not count as a member any more."""
+
+
+def removed() -> NotAMember:
+    """The error on such a PC."""
+    return NotAMember(
+        "The coordinator does not count this PC as a member any more.", remedy=REMOVED_REMEDY
+    )
+
+
 class HubLink:
     """Keeps one connection.
 
@@ -311,7 +325,7 @@ class HubLink:
             "No coordinator was found.",
             remedy="Check that it runs and is on this network.",
         )
-        removed: NotAMember | None = None
+        out: NotAMember | None = None
         for host, port in await self._addresses():
             for coordinator in self._coordinators():
                 try:
@@ -319,11 +333,7 @@ class HubLink:
                 except aiohttp.WSServerHandshakeError as exc:
                     failure = exc
                     if exc.status == 403:
-                        removed = NotAMember(
-                            "The coordinator does not count this PC as a member any more.",
-                            remedy="If it was put out, 'fleetapp fleet leave' here and join with a "
-                            "code; if it was revoked, only an admin can let it in again.",
-                        )
+                        out = removed()
                 except TimeoutError:
                     failure = NoHub(f"The coordinator at {host}:{port} does not answer.")
                 except (aiohttp.ClientError, OSError) as exc:
@@ -340,8 +350,8 @@ class HubLink:
                     self.removed = False
                     return
                 await self._close()
-        self.removed = removed is not None
-        raise removed or failure  # what the hub says goes before what an old address does not
+        self.removed = out is not None
+        raise out or failure  # what the hub says goes before what an old address does not
 
     async def _connect_at(
         self, session: aiohttp.ClientSession, host: str, port: int, coordinator: Member

@@ -50,7 +50,7 @@ from fleetapp.hub.hub import Hub
 from fleetapp.hub.joining import Gatekeeper
 from fleetapp.hub.keys import KeyBook
 from fleetapp.hub.router import Head
-from fleetapp.hub.state import StateFile
+from fleetapp.hub.state import RESTORE, StateFile
 from fleetapp.models.store import ShardStore
 from fleetapp.types import DeviceId, FleetId
 from fleetapp.wire.meter import Meter
@@ -268,7 +268,7 @@ class InFleet:
         if state.load() is None:
             raise StorageError(
                 f"The coordinator's state {pc.paths.hub / STATE} is missing.",
-                remedy="Restore it from a backup, or leave and create the fleet anew.",
+                remedy=RESTORE,
             )
         authority = await asyncio.to_thread(Authority.open, pc.paths, pc.platform)
         audit = AuditLog(pc.paths.hub / "audit.jsonl")

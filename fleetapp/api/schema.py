@@ -320,5 +320,6 @@ def _max_tokens(name: str, value: int | None) -> int:
     if value is None:
         return 0
     if value < 1:
-        raise bad(name, f"is {number(value)}, and an answer has at least one token")
+        wrong = f"is {number(value)}, and an answer has at least one token"
+        raise bad(name, wrong, "Send 1 or more, or leave it out.")
     return min(value, MAX_INT)

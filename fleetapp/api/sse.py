@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -95,12 +95,20 @@ async def _deadline() -> AsyncIterator[None]:
 
 
 class EventParser:
-    """Bytes in, the ``data`` of complete events out; comments and other fields are skipped."""
+    """Bytes in, the ``data`` of complete events out; other fields are skipped.
 
-    def __init__(self, limit: int = 16 * 1024 * 1024) -> None:
+    Args:
+        limit: bytes of the longest event.
+        comment: told the text of each comment.
+    """
+
+    def __init__(
+        self, limit: int = 16 * 1024 * 1024, comment: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._buffer = bytearray()
         self._data: list[bytes] = []
         self._limit = limit
+        self._comment = comment
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Yield what became complete.
@@ -114,6 +122,8 @@ class EventParser:
             del self._buffer[: end + 1]
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
+            elif line.startswith(b":"):
+                self._comment(line[1:].strip().decode("utf-8", "replace"))
             elif not line and self._data:
                 event = b"\n".join(self._data)
                 self._data.clear()

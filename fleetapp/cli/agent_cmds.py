@@ -15,8 +15,12 @@ from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.engine.pipe import TraceView
 from fleetapp.engine.trace import trace_file
 from fleetapp.errors import Malformed, StorageError
+from fleetapp.platform.units import counted
 from fleetapp.types import AssignmentView, ChainView, LocalStatus, Precision
 
+_REMOVED = "This PC does nothing for the fleet, which does not count it as a member any more."
+_BYTES = ("waiting", "downloading", "verifying")
+"""Phases in which what is counted is bytes that have come; later ones compile and load."""
 _T = TypeVar("_T")
 
 
@@ -56,7 +60,8 @@ def status(app: App, /, as_json: bool) -> None:
     for warning in found.warnings:
         _line("Warning", warning)
     said = "on" if found.contribute else "off"
-    _line("Contribute", f"{said}: {found.contribution.sentence}".rstrip(": "))
+    why = _REMOVED if found.removed else found.contribution.sentence
+    _line("Contribute", f"{said}: {why}".rstrip(": "))
     if found.fleet_id:
         _line("Fleet", f"{found.fleet_name} ({found.fleet_id}), as {found.role}")
     if found.hub:
@@ -84,7 +89,7 @@ def print_assignments(assignments: tuple[AssignmentView, ...]) -> None:
 
 def _progress(assignment: AssignmentView) -> str:
     parts = []
-    if assignment.total and assignment.phase not in ("ready", "linked"):
+    if assignment.total and assignment.phase in _BYTES:
         parts.append(f"{output.size(assignment.done)} of {output.size(assignment.total)}")
     if assignment.message:
         parts.append(assignment.message)
@@ -113,8 +118,9 @@ def contribute(app: App, /, what: str, as_json: bool) -> None:
             }
         )
     else:
-        does = "may use this PC" if found.contribute else "does not use this PC"
-        why = found.contribution.sentence if found.contribute else found.reason
+        uses = found.contribute and not found.removed
+        does = "may use this PC" if uses else "does not use this PC"
+        why = found.contribution.sentence if uses else found.reason
         click.echo(f"The fleet {does}. {output.one_line(why)}".rstrip())
 
 
@@ -185,7 +191,7 @@ def trace(app: App, /, file: Path, model: str) -> None:
     except OSError as error:
         raise StorageError(f"{file} cannot be written: {error.strerror or error}.") from error
     click.echo(
-        f"{output.one_line(str(file))}: {len(found.steps)} steps of "
+        f"{output.one_line(str(file))}: {counted(len(found.steps), 'step')} of "
         f"{output.one_line(found.model)}. Open it at https://ui.perfetto.dev."
     )
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from fleetapp.cli.client import Client, told_error
-from fleetapp.errors import FleetUnavailable, Malformed, NoHub, NotFound
+from fleetapp.errors import FleetUnavailable, Malformed, NotFound
+from fleetapp.platform.units import counted
 
 
 @dataclass
@@ -31,6 +32,16 @@ class Answer:
     timings: dict[str, float] = field(default_factory=dict)
     first_token: float | None = None
     total: float = 0.0
+    began: bool = False
+    """Something came, so nothing is waited for any more."""
+    place: int = 0
+    """In the queue of those who wait for their turn, as last told; 0 if there is no queue."""
+
+    def hear(self, comment: str) -> None:
+        """What the server says between the events: a place in the queue, or that it is there."""
+        word, _, place = comment.partition(" ")
+        if word == "queued" and place.isascii() and place.isdecimal():
+            self.place = int(place[:9])
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -54,7 +65,7 @@ class Answer:
         """The line under an answer: which PCs, how fast, how long until the first token."""
         parts = [" → ".join(self.devices)] if self.devices else []
         if tokens := self.usage.get("completion_tokens"):
-            parts.append(f"{tokens} tokens")
+            parts.append(counted(tokens, "token"))
         if (speed := self.tokens_per_second) is not None:
             parts.append(f"{speed:.1f} tok/s")
         if self.first_token is not None:
@@ -113,6 +124,28 @@ def _ready(model: Mapping[str, Any]) -> tuple[bool, str]:
     return bool(fleet.get("ready", True)), str(fleet.get("reason", ""))
 
 
+def why_it_waits(client: Client, answer: Answer) -> str:
+    """What an answer that has not begun waits for; empty if it has, or is being computed.
+
+    Args:
+        client: another one than that which waits for the answer.
+        answer: the one that is waited for.
+    """
+    if answer.began:
+        return ""
+    if answer.place:
+        return (
+            f"Waiting: the PCs that serve {answer.model} are busy; "
+            f"this question is number {answer.place} in the queue."
+        )
+    data = client.request("GET", "/models").get("data") or []
+    found = next((m for m in data if isinstance(m, dict) and m.get("id") == answer.model), None)
+    ready, why = _ready(found) if found is not None else (True, "")
+    return (
+        "" if ready or answer.began else f"Waiting for PCs to serve {answer.model}. {why}".strip()
+    )
+
+
 def read_answer(
     client: Client, body: Mapping[str, Any], answer: Answer
 ) -> Generator[str, None, None]:
@@ -120,13 +153,14 @@ def read_answer(
 
     Raises:
         FleetError: what the server says, before or within the stream.
-        NoHub: the stream ended without being complete.
+        NoHub, AgentNotRunning: the stream ended without being complete.
     """
     begin = time.monotonic()
     request = {**body, "stream": True, "stream_options": {"include_usage": True}}
     complete = False
-    with closing(client.events("POST", "/chat/completions", request)) as events:
+    with closing(client.events("POST", "/chat/completions", request, answer.hear)) as events:
         for data in events:
+            answer.began = True
             if data.strip() == "[DONE]":
                 complete = True
                 break
@@ -139,10 +173,7 @@ def read_answer(
                 yield piece
             answer.total = time.monotonic() - begin
     if not complete and not answer.finish_reason:
-        raise NoHub(
-            "The answer broke off in the middle: the coordinator has gone.",
-            remedy="Ask again; if it stays away, 'fleetapp status' tells more.",
-        )
+        raise client.gone()
 
 
 def _take(data: str, answer: Answer) -> str:

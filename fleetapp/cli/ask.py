@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 import click
 
 from fleetapp.cli import output
-from fleetapp.cli.answers import Answer, choose_model, read_answer
+from fleetapp.cli.answers import Answer, choose_model, read_answer, why_it_waits
 from fleetapp.cli.client import api_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
+from fleetapp.cli.waiting import telling
 from fleetapp.errors import BadRequest
 
 MAX_QUESTION = 8 * 1024 * 1024
@@ -22,10 +25,24 @@ def sampling_options(command: Any) -> Any:
         [
             click.option("-m", "--model", help="Model to ask [default: the first that is ready]."),
             click.option("-s", "--system", help="What the model is told before the question."),
-            click.option("--max-tokens", type=int, help="Longest answer, in tokens."),
-            click.option("--temperature", type=float, help="0 always takes the likeliest token."),
-            click.option("--top-p", type=float, help="Take tokens up to this share of likelihood."),
-            click.option("--top-k", type=int, help="Take only this many likeliest tokens."),
+            click.option(
+                "--max-tokens", type=click.IntRange(min=1), help="Longest answer, in tokens."
+            ),
+            click.option(
+                "--temperature",
+                type=click.FloatRange(0, 2),
+                help="0 always takes the likeliest token.",
+            ),
+            click.option(
+                "--top-p",
+                type=click.FloatRange(0, 1),
+                help="Take tokens up to this share of likelihood.",
+            ),
+            click.option(
+                "--top-k",
+                type=click.IntRange(min=-1),
+                help="Take only this many likeliest tokens; 0 takes all.",
+            ),
             click.option("--seed", type=int, help="The same seed gives the same answer."),
             click.option("--stop", multiple=True, help="End before this text; may be repeated."),
             click.option("--url", envvar="FLEETAPP_URL", help="API to ask instead of this PC's."),
@@ -66,8 +83,13 @@ def ask(app: App, /, question: str | None, as_json: bool, **options: Any) -> Non
         answer = Answer(choose_model(client, options["model"]))
         body = {"model": answer.model, "messages": messages, **sampling_fields(options)}
         ended_line = True
+
+        def why() -> str:
+            with api_client(app.home, options["url"], options["key"]) as another:
+                return why_it_waits(another, answer)
+
         try:
-            for piece in read_answer(client, body, answer):
+            for piece in _told(read_answer(client, body, answer), why, quiet=as_json):
                 if not as_json:
                     shown = output.clean(piece)
                     ended_line = shown.endswith("\n")
@@ -80,6 +102,18 @@ def ask(app: App, /, question: str | None, as_json: bool, **options: Any) -> Non
         output.print_json(answer.as_json())
     elif sys.stdout.isatty() and (summary := answer.summary()):
         output.note(summary)
+
+
+def _told(
+    pieces: Generator[str, None, None], why: Callable[[], str], *, quiet: bool
+) -> Iterator[str]:
+    """``pieces``; until the first of them, say what is waited for if that takes long."""
+    with closing(pieces):
+        with telling(why, quiet):
+            first = next(pieces, None)
+        if first is not None:
+            yield first
+            yield from pieces
 
 
 def _question(argument: str | None) -> str:

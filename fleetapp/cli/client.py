@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -72,7 +73,7 @@ class Client:
         self.base = base
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._unreachable = unreachable
-        self._gone = gone
+        self.gone = gone
         self._runner = asyncio.Runner()
         self._session: aiohttp.ClientSession | None = None
 
@@ -111,13 +112,21 @@ class Client:
 
         return self._run(go(), began=False)
 
-    def events(self, method: str, path: str, body: object = None) -> Generator[str, None, None]:
+    def events(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        comment: Callable[[str], None] = lambda _: None,
+    ) -> Generator[str, None, None]:
         """The ``data`` of each server-sent event; closing the iterator closes the connection.
+
+        ``comment`` is told each comment between the events.
 
         Raises:
             FleetError: what the server says, why it could not be asked, or that it has gone.
         """
-        parser = EventParser()
+        parser = EventParser(comment=comment)
         response = self._run(self._start(method, path, body), began=False)
         try:
             while data := self._run(_read(response), began=True):
@@ -159,13 +168,18 @@ class Client:
 
         try:
             return self._runner.run(go())
+        except asyncio.CancelledError:
+            # Only Ctrl+C cancels here; the runner forgets it if it comes just as it begins.
+            if asyncio.iscoroutine(work):
+                work.close()  # it may never have begun, which Python would complain of
+            raise KeyboardInterrupt from None
         except TimeoutError as error:
             raise PeerTimeout(
                 "The server took too long to answer.", remedy="Try again in a moment."
             ) from error
         except (aiohttp.ClientError, ConnectionError, ssl.SSLError) as error:
             if began or isinstance(error, aiohttp.ServerDisconnectedError):
-                raise self._gone() from error
+                raise self.gone() from error
             raise self._unreachable(_reason(error)) from error
         except (aiohttp.InvalidURL, UnicodeError, ValueError) as error:
             raise BadRequest(f"'{self.base}' is not an address that can be asked.") from error
@@ -329,7 +343,12 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
     if not url:
         found, token = await_agent(home)
         base = f"http://127.0.0.1:{found.port}/v1"
-        return Client(base, key or token, lambda _reason: not_running(home), _coordinator_gone)
+        return Client(
+            base,
+            key or token,
+            unreachable=lambda _reason: not_running(home),
+            gone=lambda: _coordinator_gone() if _listens(found.port) else _agent_gone(),
+        )
     base = _base(url)
     return Client(
         base,
@@ -339,6 +358,22 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
             remedy="Check the address, and that the server runs.",
         ),
         gone=_coordinator_gone,
+    )
+
+
+def _listens(port: int) -> bool:
+    """Whether an agent is there still; the id of its process may live on for a moment."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+def _agent_gone() -> FleetError:
+    return AgentNotRunning(
+        "This PC's own agent ended in the middle of the answer.",
+        remedy="Start it again with 'fleetapp agent', then ask again.",
     )
 
 

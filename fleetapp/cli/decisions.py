@@ -9,11 +9,16 @@ import click
 
 from fleetapp.cli import output
 from fleetapp.cli.agent_cmds import as_type
-from fleetapp.cli.client import agent_client
+from fleetapp.cli.client import Client, agent_client
 from fleetapp.cli.context import App, common_options, pass_app
-from fleetapp.errors import BadRequest, NotFound, UserError
+from fleetapp.errors import BadRequest, FleetError, NotFound, UserError
+from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import Decision, FleetView, NodeView
 
+_END_FLEET = (
+    "'fleetapp fleet move-coordinator' makes another PC the coordinator. To end the fleet, let the "
+    "others leave and then 'fleetapp fleet leave' on it."
+)
 MEMBER_STATES = ("online", "suspected", "offline")
 
 
@@ -27,6 +32,8 @@ class _Word:
     done: str
     question: str = ""
     """Asked unless the whole device id was given; empty if the decision does no harm."""
+    never_coordinator: str = ""
+    """Why it cannot be about the coordinator; empty if it can."""
 
 
 _WORDS: dict[Decision, _Word] = {
@@ -46,6 +53,7 @@ _WORDS: dict[Decision, _Word] = {
         MEMBER_STATES,
         "{} is shut out of the fleet.",
         "Shut {} out of the fleet?",
+        "The coordinator cannot be shut out of its own fleet.",
     ),
     "reinstate": _Word(
         "Let a revoked PC be a member again.",
@@ -63,6 +71,7 @@ _WORDS: dict[Decision, _Word] = {
         MEMBER_STATES,
         "{} is out of the fleet.",
         "Put {} out of the fleet?",
+        "The coordinator cannot be put out of its own fleet.",
     ),
 }
 
@@ -84,12 +93,38 @@ def _command(decision: Decision, word: _Word) -> click.Command:
             view = as_type(client.request("GET", "/local/v1/fleet"), FleetView)
             node = find(view.nodes, pc, decision, word.states)
             named = f"{output.one_line(node.name)} ({node.device_id})"
+            if word.never_coordinator and node.role == "coordinator":
+                raise BadRequest(word.never_coordinator, remedy=_END_FLEET)
             if word.question and not yes and pc.lower() != node.device_id:
                 click.confirm(word.question.format(named), abort=True)
+            left = _keys_made_on(client, node) if decision in ("evict", "revoke") else []
             client.request("POST", f"/local/v1/fleet/{decision}", {"device_id": node.device_id})
         click.echo(word.done.format(named))
+        if left:
+            click.echo(_still_work(left))
 
     return command
+
+
+def _keys_made_on(client: Client, node: NodeView) -> list[ApiKeyView]:
+    try:
+        found = as_type(client.request("GET", "/local/v1/keys"), tuple[ApiKeyView, ...])
+    except FleetError:
+        return []  # whoever may not list them is told by the decision itself
+    return [k for k in found if k.made_by == node.device_id]
+
+
+def _still_work(keys: Sequence[ApiKeyView]) -> str:
+    names = ", ".join(f"{output.one_line(k.name)} ({k.id})" for k in keys)
+    if len(keys) == 1:
+        return (
+            f"1 API key made there still works: {names}. "
+            f"Revoke it with 'fleetapp keys revoke {keys[0].id}'."
+        )
+    return (
+        f"{len(keys)} API keys made there still work: {names}. "
+        "Revoke each with 'fleetapp keys revoke ID'."
+    )
 
 
 def find(nodes: Sequence[NodeView], text: str, decision: str, states: tuple[str, ...]) -> NodeView:

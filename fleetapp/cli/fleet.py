@@ -17,6 +17,7 @@ from fleetapp.cli.decisions import add_decisions
 from fleetapp.cli.plan import add_plan
 from fleetapp.cli.texts import in_path, when
 from fleetapp.cli.trust import add_trust
+from fleetapp.cli.waiting import telling
 from fleetapp.errors import BadRequest, FleetError
 from fleetapp.types import ChainView, FleetView, JoinCodeView, LocalStatus, NodeView
 
@@ -66,6 +67,8 @@ def join(app: App, /, code: tuple[str, ...], hub: str, as_json: bool) -> None:
     """Join a fleet by CODE (spaces and dashes do not matter)."""
     body = {"code": " ".join(code), "hub_address": hub}
     with _telling_the_id(app), agent_client(app.home) as client:
+        if not as_json:
+            output.note(f"Asking {hub}…" if hub else "Looking for the coordinator…")
         found = as_type(
             client.request("POST", "/local/v1/fleet/join", body, seconds=JOIN_SECONDS), LocalStatus
         )
@@ -111,7 +114,8 @@ def leave(app: App, /, yes: bool) -> None:
     with agent_client(app.home) as client:
         if not yes:
             click.confirm("Leave the fleet? Coming back takes a new join code", abort=True)
-        client.request("POST", "/local/v1/fleet/leave", seconds=SLOW_SECONDS)
+        with telling(lambda: "Leaving; the coordinator is told, if it can be reached…"):
+            client.request("POST", "/local/v1/fleet/leave", seconds=SLOW_SECONDS)
     click.echo("This PC has left the fleet.")
 
 

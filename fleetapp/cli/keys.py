@@ -9,7 +9,7 @@ from fleetapp.cli.agent_cmds import as_type
 from fleetapp.cli.client import agent_client
 from fleetapp.cli.context import App, common_options, json_option, pass_app
 from fleetapp.cli.texts import in_path, when
-from fleetapp.hub.keys import ApiKeyView
+from fleetapp.hub.keys import MAX_LIMIT, ApiKeyView
 
 
 @click.group(invoke_without_command=True)
@@ -34,9 +34,17 @@ def list_keys(app: App, /, as_json: bool) -> None:
         output.print_json(found)
     else:
         rows = [
-            (k.id, k.name, when(k.created), _limit(k.parallel), _limit(k.per_minute)) for k in found
+            (
+                k.id,
+                k.name,
+                when(k.created),
+                k.made_on or k.made_by or "not noted",
+                _limit(k.parallel),
+                _limit(k.per_minute),
+            )
+            for k in found
         ]
-        output.print_table(("Id", "Name", "Made", "At a time", "A minute"), rows)
+        output.print_table(("Id", "Name", "Made", "Made on", "At a time", "A minute"), rows)
 
 
 def _limit(number: int) -> str:
@@ -45,13 +53,28 @@ def _limit(number: int) -> str:
 
 @keys.command("new")
 @click.argument("name")
-@click.option("--parallel", default=0, help="Requests it may have at a time; 0: any number.")
-@click.option("--per-minute", default=0, help="Requests it may make in a minute; 0: any number.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(0, MAX_LIMIT),
+    default=0,
+    show_default=True,
+    help="Requests it may have at a time; 0 means any number.",
+)
+@click.option(
+    "--per-minute",
+    type=click.IntRange(0, MAX_LIMIT),
+    default=0,
+    show_default=True,
+    help="Requests it may make in a minute; 0 means any number.",
+)
 @json_option
 @common_options
 @pass_app
 def new_key(app: App, /, name: str, parallel: int, per_minute: int, as_json: bool) -> None:
-    """Make an API key for the program or person NAME; it is shown once."""
+    """Make an API key for the program or person NAME; it is shown once.
+
+    It works until it is revoked, also when the PC where it was made has left the fleet.
+    """
     with agent_client(app.home) as client:
         body = {"name": name, "parallel": parallel, "per_minute": per_minute}
         made = as_type(client.request("POST", "/local/v1/keys", body), ApiKeyView)

@@ -13,7 +13,7 @@ from fleetapp.cli.client import SLOW_SECONDS, agent_client
 from fleetapp.cli.context import App, common_options, pass_app
 from fleetapp.cli.decisions import MEMBER_STATES, find
 from fleetapp.errors import BadRequest, NotAMember, NotFound, UserError
-from fleetapp.fleet.recovery import MAX_FILE, MIN_PASSPHRASE
+from fleetapp.fleet.recovery import MAX_FILE, MIN_PASSPHRASE, require_whole
 from fleetapp.platform.files import storage_error
 from fleetapp.types import FleetView
 
@@ -69,6 +69,7 @@ def use(app: App, /, file: Path, passphrase_file: Path | None, revoke_old: bool,
     PC the list of members is that of the file until members connect, which bring newer ones.
     """
     text = _load(file)
+    require_whole(text.encode("utf-8", "replace"))
     if not yes:
         click.confirm(
             "Make this PC the coordinator? The old one will be a plain member", abort=True

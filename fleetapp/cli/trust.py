@@ -118,7 +118,8 @@ def _show_check(check: AuditCheck, as_json: bool) -> None:
     if as_json:
         output.print_json(check)
     elif check.entries:
-        click.echo(f"{check.entries} entries, {check.first} to {check.last}.")
+        entries = "1 entry" if check.entries == 1 else f"{check.entries} entries"
+        click.echo(f"{entries}, {check.first} to {check.last}.")
         if check.first > 1:
             click.echo(f"Entries before {check.first} were taken away with their files.")
         click.echo(f"Newest hash: {output.one_line(check.head)}")

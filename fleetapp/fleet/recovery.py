@@ -83,6 +83,16 @@ def seal(bundle: Bundle, passphrase: str) -> bytes:
     return head + "\n".join([_BEGIN, *lines, _END, ""]).encode()
 
 
+def require_whole(data: bytes) -> None:
+    """Look at a recovery file without its passphrase.
+
+    Raises:
+        BadRequest: it is none, or is cut short.
+        Unsupported: made by a newer version.
+    """
+    _parts(data)
+
+
 def unseal(data: bytes, passphrase: str) -> Bundle:
     """What :func:`seal` has packed; line ends may have been changed on the way.
 

@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import structs
+
 from fleetapp.errors import BadRequest
 from fleetapp.hub.decisions import decide, rename, rename_fleet, set_role
 from fleetapp.hub.hub import Hub
 from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import AuditCheck, AuditEntry, Decision, GivenRole, JoinCodeView
 
+LOCAL = "local"
+"""The actor that the coordinator's own user is."""
 MAX_ENTRIES = 10_000
 """Lines of the audit log in one answer."""
 
@@ -76,7 +80,7 @@ class HubAdmin:
 
     Args:
         hub: what is administered.
-        actor: who does it, for the audit log: a device id, or "local".
+        actor: who does it, for the audit log: a device id, or ``LOCAL``.
     """
 
     def __init__(self, hub: Hub, actor: str) -> None:
@@ -113,10 +117,19 @@ class HubAdmin:
         self._note("code_revoked", code=code_id)
 
     async def keys(self) -> Sequence[ApiKeyView]:
-        return self._hub.keys.list()
+        return [structs.replace(k, made_on=self._name(k)) for k in self._hub.keys.list()]
+
+    def _name(self, key: ApiKeyView) -> str:
+        """Of the PC where a key was made: what it is called now if it is a member still."""
+        member = self._hub.membership.members.get(key.made_by)
+        return member.name if member is not None else key.made_on
 
     async def make_key(self, name: str, parallel: int, per_minute: int) -> ApiKeyView:
-        view = self._hub.keys.create(name, parallel, per_minute)
+        maker = self._hub.identity.device_id if self._actor == LOCAL else self._actor
+        member = self._hub.membership.members.get(maker)
+        view = self._hub.keys.create(
+            name, parallel, per_minute, maker, member.name if member is not None else ""
+        )
         self._note("key_created", key=view.id, name=view.name)
         return view
 

@@ -11,6 +11,8 @@ from fleetapp.types import Decision, GivenRole, Role
 
 _Reducer = Callable[[membership.Membership, str], membership.Membership]
 
+_PRINTABLE = "Shorten it, and leave out line breaks, tabs, double spaces and control characters."
+
 
 def decide(hub: Hub, decision: Decision, device_id: str, actor: str = "local") -> None:
     """Carry out the admin's word; it is on disk and in the audit log when this returns.
@@ -96,7 +98,7 @@ def rename(hub: Hub, device_id: str, name: str, actor: str = "local") -> None:
 
     Raises:
         NotFound: there is no member with that id.
-        BadRequest: the name is no name.
+        BadRequest: the name is no name, or another member has it.
         NotAMember, UserError: this hub does not coordinate any more, or is about to hand over.
         StorageError: it could not be kept.
     """
@@ -105,8 +107,17 @@ def rename(hub: Hub, device_id: str, name: str, actor: str = "local") -> None:
     if membership.clean_name(wanted) != wanted:
         raise BadRequest(
             f"A name is one line of at most {membership.MAX_NAME} printable characters.",
+            remedy=_PRINTABLE,
             param="name",
         )
+    for other in hub.membership.members.values() if wanted else ():
+        same = other.name.casefold() == wanted.casefold()
+        if same and other.state == "active" and other.device_id != device_id:
+            raise BadRequest(
+                f"Another PC of this fleet is called {other.name} ({other.device_id}).",
+                remedy="Choose a name that no other PC has.",
+                param="name",
+            )
     if hub.rename(device_id, wanted):
         hub.audit.write(actor, "renamed", device=device_id, name=wanted)
 
@@ -123,7 +134,9 @@ def rename_fleet(hub: Hub, name: str, actor: str = "local") -> None:
     wanted = name.strip()
     if not wanted or membership.clean_name(wanted) != wanted:
         raise BadRequest(
-            f"A fleet's name has 1 to {membership.MAX_NAME} printable characters.", param="name"
+            f"A fleet's name has 1 to {membership.MAX_NAME} printable characters.",
+            remedy=_PRINTABLE,
+            param="name",
         )
     if hub.rename_fleet(wanted):
         hub.audit.write(actor, "fleet_renamed", name=wanted)

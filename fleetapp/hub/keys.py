@@ -35,6 +35,10 @@ class ApiKeyView(msgspec.Struct, frozen=True):
     """Requests it may have at a time; 0: any number."""
     per_minute: int = 0
     """Requests it may make in a minute; 0: any number."""
+    made_by: str = ""
+    """Device id of the PC where it was made; empty if that was not noted yet."""
+    made_on: str = ""
+    """That PC's name."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -44,10 +48,19 @@ class _Stored(msgspec.Struct, frozen=True):
     sha256: str
     parallel: int = 0
     per_minute: int = 0
+    made_by: str = ""
+    made_on: str = ""
 
     def view(self) -> ApiKeyView:
         return ApiKeyView(
-            self.id, self.name, self.created, "", parallel=self.parallel, per_minute=self.per_minute
+            self.id,
+            self.name,
+            self.created,
+            "",
+            parallel=self.parallel,
+            per_minute=self.per_minute,
+            made_by=self.made_by,
+            made_on=self.made_on,
         )
 
 
@@ -76,13 +89,22 @@ class KeyBook:
         self._now = now
         self._keys = _read(path)
 
-    def create(self, name: str, parallel: int = 0, per_minute: int = 0) -> ApiKeyView:
+    def create(
+        self,
+        name: str,
+        parallel: int = 0,
+        per_minute: int = 0,
+        made_by: str = "",
+        made_on: str = "",
+    ) -> ApiKeyView:
         """Make a key; the returned view is the only place where it can be read.
 
         Args:
             name: of who will use it.
             parallel: requests it may have at a time; 0 any number.
             per_minute: requests it may make in a minute; 0 any number.
+            made_by: device id of the PC where it is made.
+            made_on: that PC's name.
 
         Raises:
             BadRequest: the name is empty, too long or has control characters, or a limit is none.
@@ -101,7 +123,14 @@ class KeyBook:
             )
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         stored = _Stored(
-            secrets.token_hex(4), name, self._now(), _digest(key), parallel, per_minute
+            secrets.token_hex(4),
+            name,
+            self._now(),
+            _digest(key),
+            parallel,
+            per_minute,
+            made_by,
+            made_on,
         )
         self._save((*self._keys, stored))
         return msgspec.structs.replace(stored.view(), key=key)

@@ -7,11 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from fleetapp.errors import RateLimited
 from fleetapp.hub.keys import ApiKeyView
+from fleetapp.platform.units import counted
 
+requests = partial(counted, what="request")
 WINDOW: Final = 60.0
 
 
@@ -49,7 +52,7 @@ class Quotas:
     def _check_parallel(self, key: ApiKeyView) -> None:
         if key.parallel and self._running.get(key.id, 0) >= key.parallel:
             raise RateLimited(
-                f"The key '{key.name}' may have {key.parallel} requests at a time.",
+                f"The key '{key.name}' may have {requests(key.parallel)} at a time.",
                 remedy="Wait for one of them to end.",
                 seconds=1,
             )
@@ -64,7 +67,7 @@ class Quotas:
         if len(begun) >= key.per_minute:
             seconds = math.ceil(begun[0] + WINDOW - now)
             raise RateLimited(
-                f"The key '{key.name}' may make {key.per_minute} requests a minute.",
+                f"The key '{key.name}' may make {requests(key.per_minute)} a minute.",
                 remedy=f"Try again in {seconds} s.",
                 seconds=seconds,
             )

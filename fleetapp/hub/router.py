@@ -260,7 +260,9 @@ class Router:
                 remedy="Start one with 'fleetapp serve MODEL' on the coordinator.",
             )
         names = ", ".join(s.wanted.model_id for s in servers)
-        raise NotFound(f"There is no model '{model}' here.", remedy=f"Served now: {names}.")
+        raise NotFound(
+            f"There is no model '{model}' here.", remedy=f"Ask one that is served: {names}."
+        )
 
 
 def _failed(event: Event) -> bool:

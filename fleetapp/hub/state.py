@@ -10,6 +10,13 @@ from fleetapp.errors import StorageError
 from fleetapp.platform.base import Platform
 from fleetapp.types import Precision
 
+RESTORE = (
+    "Restore it from a backup, or use the recovery file on another PC of the fleet "
+    "('fleetapp fleet recovery use FILE'), which then coordinates. Without either, leave and "
+    "create the fleet anew."
+)
+"""What to do when the coordinator's state is lost."""
+
 
 class Wanted(msgspec.Struct, frozen=True):
     """A model that should be served. ``stages == 0`` leaves the number to the planner; ``draft``
@@ -85,7 +92,7 @@ class StateFile:
         except msgspec.MsgspecError as exc:
             raise StorageError(
                 f"The coordinator's state {self._path} is damaged: {exc}.",
-                remedy="Restore it from a backup, or create the fleet anew.",
+                remedy=RESTORE,
             ) from exc
         return self.value
 

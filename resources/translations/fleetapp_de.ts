@@ -423,6 +423,14 @@
         <translation>Der Name einer Flotte hat 1 bis 64 druckbare Zeichen.</translation>
     </message>
     <message>
+        <source>Another PC of this fleet is called {name} ({device}).</source>
+        <translation>Ein anderer PC dieser Flotte heißt {name} ({device}).</translation>
+    </message>
+    <message>
+        <source>Choose a name that no other PC has.</source>
+        <translation>Wählen Sie einen Namen, den kein anderer PC hat.</translation>
+    </message>
+    <message>
         <source>This PC already belongs to the fleet &apos;{fleet}&apos;.</source>
         <translation>Dieser PC gehört schon zur Flotte „{fleet}“.</translation>
     </message>
@@ -509,6 +517,10 @@
     <message>
         <source>The coordinator has gone while it was answering.</source>
         <translation>Der Koordinator ist während der Antwort ausgefallen.</translation>
+    </message>
+    <message>
+        <source>This PC was removed from the fleet while it was being answered.</source>
+        <translation>Dieser PC wurde aus der Flotte entfernt, während er eine Antwort bekam.</translation>
     </message>
     <message>
         <source>Ask again; this PC reconnects by itself.</source>
@@ -2697,6 +2709,10 @@
     <message>
         <source>Made</source>
         <translation>Erzeugt</translation>
+    </message>
+    <message>
+        <source>Made on</source>
+        <translation>Erzeugt auf</translation>
     </message>
     <message>
         <source>program or person</source>

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,9 @@ def test_a_member_asks_through_the_coordinator(fleet: Served) -> None:
     assert b"Paris" in out, err
 
 
-def test_a_coordinator_that_dies_in_the_middle_is_an_error_and_no_clean_end(fleet: Served) -> None:
+@contextlib.contextmanager
+def in_the_middle(fleet: Served) -> Iterator[Callable[[], tuple[int, str]]]:
+    """A long answer that has begun; the value waits for its end: exit code and what was said."""
     fleet.wait_live(2)
     asking = ask(fleet, "Write a very long story about a lighthouse.", "--max-tokens", "1500")
     assert asking.stdout is not None
@@ -50,13 +53,55 @@ def test_a_coordinator_that_dies_in_the_middle_is_an_error_and_no_clean_end(flee
     # Read on, or the pipe would fill up and hold the answer back.
     reader = threading.Thread(target=asking.stdout.read)
     reader.start()
-    fleet.agents()["pc-1"].kill()
-    assert asking.stderr is not None
-    said = asking.stderr.read().decode("utf-8", "replace")
-    code = asking.wait(10)
-    reader.join(5)
-    asking.stderr.close()
-    asking.stdout.close()
+
+    def end() -> tuple[int, str]:
+        assert asking.stderr is not None
+        said = asking.stderr.read().decode("utf-8", "replace")
+        return asking.wait(10), said
+
+    try:
+        yield end
+    finally:
+        asking.kill()
+        asking.wait(10)
+        reader.join(5)
+        for pipe in (asking.stdout, asking.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def admin(fleet: Served, *line: str) -> str:
+    """A command on the coordinator."""
+    command = [sys.executable, "-m", "fleetapp.cli", *line, "--state", str(fleet.folder / "pc-1")]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=True
+    ).stdout
+
+
+def test_whoever_is_shut_out_in_the_middle_is_told_so(fleet: Served) -> None:
+    with in_the_middle(fleet) as end:
+        admin(fleet, "fleet", "revoke", "pc-2", "--yes")
+        code, said = end()
+    admin(fleet, "fleet", "reinstate", "pc-2")
+    assert code == 6, said
+    assert "This PC was removed from the fleet" in said
+    assert "fleetapp fleet leave" in said
+    assert "coordinator" not in said
+
+
+def test_an_agent_that_is_killed_in_the_middle_is_the_own_one(fleet: Served) -> None:
+    with in_the_middle(fleet) as end:
+        fleet.agents()["pc-2"].kill()
+        code, said = end()
+    assert code == 8, said
+    assert "This PC's own agent ended" in said
+    assert "coordinator" not in said
+
+
+def test_a_coordinator_that_dies_in_the_middle_is_an_error_and_no_clean_end(fleet: Served) -> None:
+    with in_the_middle(fleet) as end:
+        fleet.agents()["pc-1"].kill()
+        code, said = end()
     assert code == 8, said
     assert "coordinator" in said
     assert "Traceback" not in said

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 from cryptography import x509
 
+from fleetapp.agent.belonging import GREET_DEADLINE
 from fleetapp.errors import (
     AlreadyMember,
     BadJoinCode,
@@ -268,14 +270,28 @@ def test_a_pc_waits_for_a_yes_is_shut_out_and_let_in_again(
     alone.until(lambda a: a.get("status")["state"] == "connecting")
     alone.until(lambda a: a.get("status")["removed"])
     assert "does not count this PC as a member" in alone.get("status")["reason"]
-    with pytest.raises((NoHub, NotAMember)):
+    with pytest.raises(NotAMember, match="does not count this PC as a member") as told:
         alone.get("fleet")
+    assert "'fleetapp fleet leave' here and join with a code" in told.value.remedy
     assert command(coordinator, "fleet", "reinstate", device[:12]).returncode == 0
     coordinator.until_member_is("newcomer", "online")
     assert not alone.get("status")["removed"]
     lines = (coordinator.home / "hub" / "audit.jsonl").read_text("utf-8").splitlines()
     said = [e["action"] for e in map(json.loads, lines) if e.get("device") == device]
     assert said == ["approved", "revoked", "reinstated"]
+
+
+def test_a_pc_that_was_put_out_leaves_without_waiting_for_anybody(
+    coordinator: AgentProcess, alone: AgentProcess
+) -> None:
+    alone.post("fleet/join", code=coordinator.code())
+    coordinator.until_member_is("newcomer", "online")
+    coordinator.post("fleet/evict", device_id=alone.get("status")["device_id"])
+    alone.until(lambda a: a.get("status")["removed"])
+    begin = time.monotonic()
+    alone.post("fleet/leave")
+    assert time.monotonic() - begin < GREET_DEADLINE - 1
+    assert alone.get("status")["state"] == "not_joined"
 
 
 def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -> None:
@@ -287,6 +303,10 @@ def test_a_declined_pc_is_told(coordinator: AgentProcess, alone: AgentProcess) -
         with pytest.raises(NotAMember, match="declined"):
             joining.result(30)
     assert "newcomer" not in coordinator.members()
+    status = alone.get("status")
+    assert status["state"] == "not_joined"
+    assert "The admin declined to let this PC into the fleet." in status["reason"]
+    assert "another join code" in status["reason"]
 
 
 def test_joining_can_be_called_off_and_leaves_nothing_locked(

@@ -248,7 +248,12 @@ class FakeFleetApi(FakeLocalApi):
             case "GET", "keys":
                 return self.keys
             case "POST", "keys":
-                key = {"id": f"key{len(self.keys)}", "created": time.time(), **body}
+                key = {
+                    "id": f"key{len(self.keys)}",
+                    "created": time.time(),
+                    "made_on": "DESK-05",
+                    **body,
+                }
                 self.keys.append(key)
                 return {**key, "key": "fleet-3Qx9vN1"}
             case "DELETE", path if path.startswith("keys/"):

@@ -638,6 +638,7 @@ def test_an_api_key_needs_a_name_and_is_shown_once(
         "name": "José's editor", "parallel": 2, "per_minute": 0,
     }  # fmt: skip
     qtbot.waitUntil(lambda: page.table.choose("key0"))
+    assert page.table.entries.entries[0].cells[-1] == "DESK-05", "where it was made"
     page.revoke.click()
     answer(page.question, "Revoke")
     qtbot.waitUntil(lambda: page.table.entries.rowCount() == 0)

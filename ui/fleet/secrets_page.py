@@ -327,9 +327,9 @@ class KeysPage(SecretsPage):
             self.tr("API keys"),
             (
                 self.tr("Id"), self.tr("Name"), self.tr("At a time"), self.tr("A minute"),
-                self.tr("Made"),
+                self.tr("Made"), self.tr("Made on"),
             ),
-            (16, 30, 14, 14, 20),
+            (16, 26, 12, 12, 20, 20),
             right=(2, 3),
         )  # fmt: skip
 
@@ -365,7 +365,8 @@ class KeysPage(SecretsPage):
     def entry(self, item: ApiKey) -> Entry:
         """One key."""
         limits = [str(n) if n else self.tr("any") for n in (item.parallel, item.per_minute)]
-        cells = (item.id, one_line(item.name), *limits, words.when(item.created))
+        made = words.when(item.created), one_line(item.made_on)
+        cells = (item.id, one_line(item.name), *limits, *made)
         return Entry(item.id, cells)
 
     def show_made(self, item: ApiKey) -> None:

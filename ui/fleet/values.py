@@ -71,3 +71,5 @@ class ApiKey(msgspec.Struct, frozen=True):
     key: str = ""
     parallel: int = 0
     per_minute: int = 0
+    made_on: str = ""
+    """Name of the PC where it was made; empty if that was not noted yet."""

@@ -51,6 +51,10 @@ class SetUsers(msgspec.Struct, frozen=True, tag="set_users"):
     users: int
 
 
+MAX_GB = 4096
+"""Memory of a PC that may be thought of: more than any has."""
+MAX_USERS = 10_000
+
 Edit = AddNode | RemoveNode | UseModel | SetUsers
 
 
@@ -100,16 +104,24 @@ def what_if(inputs: Inputs, edits: Iterable[Edit]) -> Inputs:
             case RemoveNode(name):
                 kept = tuple(n for n in inputs.nodes if name not in (n.name, n.device_id))
                 if len(kept) == len(inputs.nodes):
-                    known = ", ".join(n.name for n in inputs.nodes) or "none"
-                    raise NotFound(f"No PC called '{name}' contributes; there are: {known}.")
+                    known = ", ".join(n.name for n in inputs.nodes)
+                    raise NotFound(
+                        f"No PC called '{name}' contributes; there are: {known or 'none'}.",
+                        remedy="Say '-' and the name or device id of one of these."
+                        if known
+                        else "Leave this out until a PC contributes.",
+                    )
                 inputs = structs.replace(inputs, nodes=kept)
             case UseModel(model):
                 first = inputs.wishes[0].demand if inputs.wishes else None
                 wish = Wish(model, first) if first is not None else Wish(model)
                 inputs = structs.replace(inputs, wishes=(wish,))
             case SetUsers(users):
-                if users < 1:
-                    raise BadRequest(f"{users} users cannot be planned for; at least 1.")
+                if not 1 <= users <= MAX_USERS:
+                    raise BadRequest(
+                        f"{users} users cannot be planned for.",
+                        remedy=f"Say a number from 1 to {MAX_USERS}, like users=20.",
+                    )
                 wishes = tuple(
                     structs.replace(w, demand=structs.replace(w.demand, users=users))
                     for w in inputs.wishes
@@ -119,8 +131,11 @@ def what_if(inputs: Inputs, edits: Iterable[Edit]) -> Inputs:
 
 
 def _with_node(inputs: Inputs, edit: AddNode) -> Inputs:
-    if edit.memory <= 0:
-        raise BadRequest("A PC without memory cannot be planned for.")
+    if not 0 < edit.memory <= MAX_GB * 2**30:
+        raise BadRequest(
+            f"A PC with {edit.memory / 2**30:g} GB cannot be planned for.",
+            remedy=f"Say more than 0 and at most {MAX_GB} GB, like +16.",
+        )
     taken = {n.name for n in inputs.nodes}
     fresh = (f"NEW-PC-{i}" for i in range(1, len(taken) + 2))
     name = edit.name or next(n for n in fresh if n not in taken)

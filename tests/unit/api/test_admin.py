@@ -11,8 +11,8 @@ import pytest
 from fleetapp.agent.admin import RemoteAdmin
 from fleetapp.errors import BadRequest, NotAMember, NotFound
 from fleetapp.fleet.membership import set_roles
-from fleetapp.hub.admin import HubAdmin
-from fleetapp.hub.decisions import decide
+from fleetapp.hub.admin import LOCAL, HubAdmin
+from fleetapp.hub.decisions import decide, rename
 from fleetapp.types import Role
 from tests.support.control_server import Caller, ControlServer, Linked, as_member, as_stranger
 from tests.support.fleet import TestMember
@@ -162,3 +162,29 @@ async def test_a_revoked_admin_is_a_plain_member_when_let_in_again(server: Contr
     assert home.members[anna.identity.device_id].roles == ("member",)
     roles = [e for e in await here.audit(9) if e.action == "role_set"]
     assert roles[0].details["role"] == "admin"
+
+
+async def test_it_is_noted_on_which_pc_a_key_was_made(server: ControlServer) -> None:
+    home = server.home
+    anna, here = home.enrol("anna").identity.device_id, home.me.identity.device_id
+    await HubAdmin(home.hub, LOCAL).make_key("mine", 0, 0)
+    admin = HubAdmin(home.hub, anna)
+    await admin.make_key("editor", 0, 0)
+    name = home.hub.membership.members[here].name
+    assert [(k.made_by, k.made_on) for k in await admin.keys()] == [(here, name), (anna, "anna")]
+    rename(home.hub, anna, "Anna's desk")
+    assert (await admin.keys())[1].made_on == "Anna's desk", "as it is called now"
+    decide(home.hub, "evict", anna)
+    assert (await admin.keys())[1].made_on == "anna", "as it was called then"
+
+
+async def test_an_admin_that_was_put_out_is_told_so(server: ControlServer) -> None:
+    anna = server.home.enrol("anna")
+    give(server, anna, "admin", "member")
+    async with Linked(server, anna) as linked:
+        await linked.until_connected()
+        admin = RemoteAdmin(linked.link)
+        decide(server.home.hub, "evict", anna.identity.device_id)
+        await linked.until(lambda: linked.link.removed)
+        with pytest.raises(NotAMember, match="does not count this PC as a member"):
+            await admin.keys()

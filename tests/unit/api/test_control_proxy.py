@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from aiohttp import web
 from fleetapp.api.auth import loopback_authorizer
 from fleetapp.api.errors import use_error_middleware
 from fleetapp.api.proxy import add_proxy_routes
-from fleetapp.fleet.membership import revoke
+from fleetapp.fleet.membership import Membership, remove, revoke
 from tests.support.api_server import serving
 from tests.support.control_server import DEADLINE, ControlServer, Linked
 from tests.support.fake_service import FakeService
@@ -240,19 +240,30 @@ async def _read(office: Office, **fields: object) -> bytes:
         return await response.read()
 
 
-async def test_a_member_that_is_revoked_in_the_middle_gets_no_more(
-    office: Office, held: asyncio.Event
+@pytest.mark.parametrize("word", [revoke, remove])
+async def test_a_member_that_is_shut_out_in_the_middle_gets_no_more(
+    office: Office, held: asyncio.Event, word: Callable[[Membership, str], Membership]
 ) -> None:
     async with office.asking(stream=True) as response:
         body = await response.content.readuntil(b"\n\n")
+        whole = asyncio.create_task(office.call("/v1/chat/completions", ASK))
+        await office.service.wait_for(lambda: office.service.running == 2)
         device = office.linked._member.identity.device_id
-        office.server.home.hub.change_membership(lambda m: revoke(m, device))
+        office.server.home.hub.change_membership(lambda m: word(m, device))
         await office.service.wait_for(lambda: office.service.running == 0)
         body += await response.read()
     assert b"[DONE]" not in body
-    assert b'"chain_broken"' in body
+    assert b'"not_a_member"' in body, "the coordinator is not to blame"
+    assert b"This PC was removed from the fleet" in body
+    assert b"fleetapp fleet leave" in body
+    status, answer = await whole
+    assert (status, answer["error"]["code"]) == (403, "not_a_member")  # type: ignore[index]
+    assert "was removed" in answer["error"]["message"]  # type: ignore[index]
+    await office.linked.until(lambda: office.linked.link.removed)
     status, answer = await office.call("/v1/chat/completions", ASK)
     assert (status, answer["error"]["code"]) == (403, "not_a_member")  # type: ignore[index]
+    message = str(answer["error"]["message"])  # type: ignore[index]
+    assert "does not count this PC as a member" in message, "not what it thinks of a stranger"
 
 
 async def test_eight_answers_at_once_are_told_apart(office: Office) -> None:

@@ -1,14 +1,19 @@
+import asyncio
 import json
 import os
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from fleetapp.cli import client
+from fleetapp.cli import client, waiting
 from fleetapp.errors import AgentNotRunning, NoHub, Unauthorized
 from fleetapp.platform.lock import InstanceLock
 from fleetapp.platform.paths import Paths
+from fleetapp.platform.units import counted
+from fleetapp.types import AssignmentView, AuditCheck, ContributionView, LayerRange, Phase
 from tests.support.cli import Run
 from tests.support.fake_agent import CODE, FakeAgent
 
@@ -104,6 +109,7 @@ def test_errors_of_the_agent_keep_their_exit_code(run: Run, agent: FakeAgent) ->
     code, out, err = run("fleet", "join", "wrong")
     assert (code, out) == (6, "")
     assert err == (
+        "Looking for the coordinator…\n"
         "Error: This is not a join code.\n"
         "  Check it character by character or ask the admin for a new one.\n"
     )
@@ -188,7 +194,7 @@ def test_a_trace_is_written_where_it_was_asked_for(
     code, out, err = run("trace", str(file), "--model", "tiny")
     assert code == 0, err
     assert agent.asked[0] == ("trace", "tiny")
-    assert "1 steps of tiny" in out
+    assert "1 step of tiny" in out
     events = json.loads(file.read_text())["traceEvents"]
     assert {e["args"]["name"] for e in events if e["ph"] == "M"} == {
         "steps in flight",
@@ -231,3 +237,117 @@ def test_an_agent_that_never_gets_ready_is_given_up(
         client.await_agent(tmp_path)
     with pytest.raises(AgentNotRunning):
         client.await_agent(tmp_path / "nobody")
+
+
+@pytest.mark.usefixtures("running")
+def test_joining_is_not_silent(run: Run) -> None:
+    assert run("fleet", "join", CODE)[2] == "Looking for the coordinator…\n"
+    assert run("fleet", "join", CODE, "--hub", "h:1")[2] == "Asking h:1…\n"
+    assert run("fleet", "join", CODE, "--json")[2] == ""
+
+
+@pytest.mark.usefixtures("running")
+def test_leaving_says_why_it_takes_long(
+    run: Run, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("fleet", "leave", "--yes")[2] == ""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.1)
+
+    async def long() -> None:
+        await asyncio.sleep(0.5)
+
+    monkeypatch.setattr(agent, "leave", long)
+    code, _, err = run("fleet", "leave", "--yes")
+    assert (code, err) == (0, "Leaving; the coordinator is told, if it can be reached…\n")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_removed_pc_is_not_said_to_work_for_the_fleet(run: Run, agent: FakeAgent) -> None:
+    agent.state = msgspec.structs.replace(
+        agent.state,
+        state="connecting",
+        reason="The coordinator does not count this PC as a member any more. Leave it.",
+        contribute=True,
+        removed=True,
+        contribution=ContributionView(
+            on=True, reason="contributing", sentence="This PC works for the fleet when it is asked."
+        ),
+    )
+    out = run("status")[1]
+    assert "works for the fleet" not in out
+    assert "Contribute:  on: This PC does nothing for the fleet" in out
+    out = run("contribute")[1]
+    assert out == f"The fleet does not use this PC. {agent.state.reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("phase", "shown"),
+    [("downloading", True), ("verifying", True), ("compiling", False), ("loading", False)],
+)
+@pytest.mark.usefixtures("running")
+def test_bytes_are_shown_while_bytes_come(
+    run: Run, agent: FakeAgent, phase: Phase, shown: bool
+) -> None:
+    part = AssignmentView(
+        "dev1", "DESK-1", "tiny", 0, 1, LayerRange(0, 30), phase, done=0, total=56 * 2**20
+    )
+    agent.state = msgspec.structs.replace(agent.state, assignments=(part,))
+    assert ("0 B of 56.0 MiB" in run("status")[1]) is shown
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("keys", "new", "x", "--per-minute", "-5"), "'--per-minute': -5 is not in the range"),
+        (("keys", "new", "x", "--parallel", "100001"), "'--parallel': 100001 is not in"),
+        (("ask", "x", "--temperature", "-4"), "'--temperature': -4.0 is not in the range 0<=x<=2"),
+        (("ask", "x", "--max-tokens", "0"), "'--max-tokens': 0 is not in the range x>=1"),
+        (("ask", "x", "--top-p", "1.5"), "'--top-p': 1.5 is not in the range 0<=x<=1"),
+    ],
+)
+@pytest.mark.usefixtures("running")
+def test_a_number_out_of_range_is_refused_with_the_range(
+    run: Run, agent: FakeAgent, args: tuple[str, ...], said: str
+) -> None:
+    code, _, err = run(*args)
+    assert (code, agent.asked) == (2, [])
+    assert said in err
+
+
+def test_the_help_of_a_new_key_says_what_no_limit_is(run: Run) -> None:
+    out = " ".join(run("keys", "new", "--help")[1].split())
+    assert out.count("0 means any number. [default: 0;") == 2
+
+
+@pytest.mark.usefixtures("running")
+def test_one_is_not_said_in_the_plural(
+    run: Run, agent: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def verify(_noted: str) -> AuditCheck:
+        return AuditCheck(1, 1, 1, "ab" * 32, ())
+
+    monkeypatch.setattr(agent, "verify_audit", verify)
+    assert run("fleet", "audit", "--verify")[1].startswith("1 entry, 1 to 1.")
+    assert (counted(1, "PC"), counted(0, "PC"), counted(2, "PC")) == ("1 PC", "0 PCs", "2 PCs")
+
+
+@pytest.mark.usefixtures("running")
+def test_ctrl_c_just_as_a_wait_begins_is_no_fault(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    async def wait() -> None:
+        begun.append("wait")
+
+    def lost(work: Coroutine[None, None, None]) -> None:
+        # asyncio.Runner, having reset its count of interrupts, cancels the task before it begins
+        work.close()
+        raise asyncio.CancelledError
+
+    with client.agent_client(home) as asking:
+        with monkeypatch.context() as early:
+            early.setattr(asking._runner, "run", lost)
+            with pytest.raises(KeyboardInterrupt):
+                asking._run(wait(), began=True)
+        assert begun == []

@@ -7,14 +7,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from fleetapp.cli import waiting
+from fleetapp.engine.pipe import Generate
 from fleetapp.errors import ChainBroken, ContextTooLong
-from fleetapp.hub.service import ServedModel
+from fleetapp.hub.service import Event, Queued, ServedModel
 from tests.support.cli import TOKEN, Run
 from tests.support.fake_service import FakeService, words_for
 
@@ -198,6 +200,32 @@ def test_servers_that_misbehave(run: Run, reply: bytes, code: int, shown: str, s
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("end", [b"Content-Length: 9999\r\n\r\n", b"Connection: close\r\n\r\n"])
+def test_an_agent_that_ends_in_the_middle_is_not_taken_for_the_coordinator(
+    run: Run, home: Path, end: bytes
+) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    port = listener.getsockname()[1]
+
+    def killed() -> None:
+        conn = listener.accept()[0]
+        conn.recv(65536)
+        listener.close()
+        with conn:
+            conn.sendall(SSE + end + CHUNK)
+
+    thread = threading.Thread(target=killed, daemon=True)
+    thread.start()
+    (home / "agent.json").write_text(json.dumps({"pid": os.getpid(), "port": port}))
+    code, _, err = run("ask", "x", "-m", "tiny")
+    thread.join(10)
+    assert code == 8
+    assert "This PC's own agent ended" in err
+    assert "coordinator" not in err
+    assert "'fleetapp agent'" in err
+
+
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT, which Windows has no equal of")
 def test_ctrl_c_ends_clean_and_stops_the_fleet_computing(
     running: str, service: FakeService
@@ -230,3 +258,49 @@ def test_a_key_that_cannot_be_one_is_not_blamed_on_the_address(
     code, _, err = run("ask", "x", "--url", running, "--key", key)
     assert code == 2
     assert "API key has characters" in err
+
+
+class Slow(FakeService):
+    """Begins an answer only after a while in which it says what it is told to say."""
+
+    events: tuple[Queued, ...] = ()
+
+    async def generate(self, model: str, request: Generate) -> AsyncIterator[Event]:
+        for event in self.events:
+            yield event
+        await asyncio.sleep(0.8)
+        async for event in super().generate(model, request):
+            yield event
+
+
+@pytest.fixture
+def slow(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """The agent's service; patience ends before its answers begin."""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    service.__class__ = Slow
+    assert isinstance(service, Slow)
+    return service
+
+
+def test_it_says_once_that_it_waits_for_pcs(run: Run, slow: Slow) -> None:
+    slow.models = (
+        ServedModel("tiny", 1, 64, ready=False, reason="2 of 9 PCs are ready.", devices=("A",)),
+    )
+    code, out, err = run("ask", "-m", "tiny", "x")
+    assert code == 0
+    assert out.strip()
+    assert err == "Waiting for PCs to serve tiny. 2 of 9 PCs are ready.\n"
+    assert run("ask", "-m", "tiny", "--json", "x")[2] == ""
+
+
+def test_it_says_how_far_it_is_in_the_queue(run: Run, slow: Slow) -> None:
+    slow.events = (Queued("r", 12), Queued("r", 3))
+    code, _, err = run("ask", "-m", "tiny", "x")
+    assert code == 0
+    assert err == (
+        "Waiting: the PCs that serve tiny are busy; this question is number 3 in the queue.\n"
+    )
+
+
+def test_an_answer_that_is_being_computed_is_not_said_to_wait(run: Run, slow: Slow) -> None:
+    assert run("ask", "-m", "tiny", "x")[::2] == (0, "")

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from fleetapp.errors import BadRequest, NotFound, UserError
+from fleetapp.hub.keys import ApiKeyView
 from fleetapp.types import LocalStatus
 from tests.support.cli import Run
 from tests.support.fake_agent import FakeAgent
@@ -45,7 +46,7 @@ def test_a_pc_by_its_id_the_beginning_of_it_or_its_name(
 ) -> None:
     code, out, err = run("fleet", *args)
     assert (code, err) == (0, "")
-    assert agent.asked == [("fleet",), (args[0], device)]
+    assert [a for a in agent.asked if a != ("keys",)] == [("fleet",), (args[0], device)]
     assert device in out, "the id is shown, to compare it"
 
 
@@ -120,5 +121,49 @@ def test_who_joins_is_told_its_id_while_it_waits(
     monkeypatch.setattr(agent, "join", join)
     code, out, err = run("fleet", "join", "FLEET-X")
     assert code == 0
-    assert err == "Waiting; the id is dev1.\n"
+    assert err.splitlines() == ["Looking for the coordinator…", "Waiting; the id is dev1."]
     assert "in the fleet" in out
+
+
+@pytest.mark.parametrize("word", ["evict", "revoke"])
+@pytest.mark.usefixtures("running")
+def test_keys_that_outlive_the_pc_they_were_made_on_are_named(
+    run: Run, agent: FakeAgent, word: str
+) -> None:
+    agent._keys = {
+        k.id: k
+        for k in (
+            ApiKeyView("k1", "editor\x1b[2J", 1.7e9, made_by="dev2", made_on="José 測試"),
+            ApiKeyView("k2", "mine", 1.7e9, made_by="dev1", made_on="DESK-1"),
+            ApiKeyView("k3", "old", 1.7e9),
+        )
+    }
+    code, out, err = run("fleet", word, "dev2", "--yes")
+    assert code == 0, err
+    assert out.splitlines()[-1] == (
+        "1 API key made there still works: editor␛[2J (k1). "
+        "Revoke it with 'fleetapp keys revoke k1'."
+    )
+    agent._keys["k4"] = ApiKeyView("k4", "bot", 1.7e9, made_by="dev2", made_on="José 測試")
+    assert run("fleet", word, "dev2", "--yes")[1].splitlines()[-1] == (
+        "2 API keys made there still work: editor␛[2J (k1), bot (k4). "
+        "Revoke each with 'fleetapp keys revoke ID'."
+    )
+    assert "API key" not in run("fleet", "drain", "dev2")[1]
+    listed = run("keys")[1]
+    assert "Made on" in listed
+    for where in ("José 測試", "DESK-1", "not noted"):
+        assert where in listed
+    agent._keys = {}
+    assert "API key" not in run("fleet", word, "dev2", "--yes")[1]
+
+
+@pytest.mark.parametrize("word", ["evict", "revoke"])
+def test_the_coordinator_is_not_even_asked_about(
+    run: Run, agent: FakeAgent, answers: list[str], word: str
+) -> None:
+    code, _, err = run("fleet", word, "DESK-1")
+    assert code == 2
+    assert "The coordinator cannot be" in err
+    assert "move-coordinator" in err
+    assert (answers, agent.asked) == ([], [("fleet",)])

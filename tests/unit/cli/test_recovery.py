@@ -71,7 +71,10 @@ def test_a_file_is_used_after_a_yes(
     run: Run, agent: FakeAgent, tmp_path: Path, secret: Path
 ) -> None:
     file = tmp_path / "file"
-    file.write_text("fleetapp recovery file 1\n")
+    file.write_text(
+        "fleetapp recovery file 1\n\n"
+        "-----BEGIN FLEETAPP RECOVERY-----\n" + "A" * 76 + "\n-----END FLEETAPP RECOVERY-----\n"
+    )
     options = (str(file), "--passphrase-file", str(secret))
     assert run("fleet", "recovery", "use", *options)[0] != 0, "nobody is at the keyboard"
     assert agent.asked == []
@@ -92,3 +95,26 @@ def test_the_office_is_moved_to_the_pc_that_is_meant(run: Run, agent: FakeAgent)
     code, out, _ = run("fleet", "move-coordinator", "dev2")
     assert (code, "dev2" in out) == (0, True)
     assert agent.asked[-1] == ("move", "dev2")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a shopping list", "not a recovery file"),
+        ("fleetapp recovery file 1\n", "not a recovery file"),
+        ("fleetapp recovery file 9\n", "has format 9"),
+    ],
+)
+def test_a_file_is_looked_at_before_anything_is_asked(
+    run: Run,
+    agent: FakeAgent,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    said: str,
+) -> None:
+    for asks in ("confirm", "prompt"):
+        monkeypatch.setattr(click, asks, lambda *_, **__: pytest.fail("asked"))
+    (tmp_path / "file").write_text(text)
+    code, _, err = run("fleet", "recovery", "use", str(tmp_path / "file"))
+    assert (code, said in err, agent.asked) == (2, True, [])

@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fleetapp.errors import BadRequest, NotFound, StorageError, Unauthorized
@@ -60,3 +61,20 @@ def test_a_damaged_file_is_said_and_left_alone(file: Path, content: bytes) -> No
     with pytest.raises(StorageError, match="damaged"):
         book(file)
     assert file.read_bytes() == content
+
+
+def test_it_is_remembered_where_a_key_was_made(file: Path) -> None:
+    keys = book(file)
+    keys.create("editor", made_by="d1", made_on="DESK-1")
+    assert [(k.made_by, k.made_on) for k in book(file).list()] == [("d1", "DESK-1")]
+
+
+def test_a_file_from_before_that_was_remembered_loads(file: Path) -> None:
+    made = book(file).create("editor")
+    old = msgspec.json.decode(file.read_bytes())
+    for key in old["keys"]:
+        del key["made_by"], key["made_on"]
+    file.write_bytes(msgspec.json.encode(old))
+    (found,) = book(file).list()
+    assert (found.id, found.made_by, found.made_on) == (made.id, "", "")
+    assert book(file).check(made.key).name == "editor"

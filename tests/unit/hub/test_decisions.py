@@ -9,8 +9,10 @@ from typing import get_args
 
 import pytest
 
-from fleetapp.errors import BadRequest, NotAMember, NotFound
-from fleetapp.hub.decisions import decide
+from fleetapp.errors import BadRequest, NotAMember, NotFound, StorageError
+from fleetapp.hub.decisions import decide, rename, rename_fleet
+from fleetapp.hub.state import StateFile
+from fleetapp.platform import current
 from fleetapp.types import Decision
 from tests.support.hubs import Line, TestHub
 
@@ -126,3 +128,34 @@ async def test_nobody_has_that_id(home: TestHub, decision: Decision) -> None:
     with pytest.raises(NotFound, match="nobody"):
         decide(home.hub, decision, "nobody")
     assert home.trust.epoch == before
+
+
+async def test_two_pcs_cannot_be_given_the_same_name(home: TestHub) -> None:
+    anna, ben = (home.enrol(n).identity.device_id for n in ("ANNA-PC", "BEN-PC"))
+    for name in ("ANNA-PC", " anna-pc "):
+        with pytest.raises(BadRequest, match=f"called ANNA-PC .{anna}") as refused:
+            rename(home.hub, ben, name)
+        assert "no other PC has" in refused.value.remedy
+    rename(home.hub, anna, "anna-pc")  # its own, written differently
+    decide(home.hub, "evict", anna)
+    rename(home.hub, ben, "ANNA-PC")
+    assert home.hub.membership.members[ben].name == "ANNA-PC"
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\x1b[2J", "a\nb", "n" * 65])
+async def test_a_name_that_is_none_is_refused_with_what_to_do(home: TestHub, name: str) -> None:
+    anna = home.enrol("ANNA-PC").identity.device_id
+    for refuse in (lambda: rename(home.hub, anna, name), lambda: rename_fleet(home.hub, name)):
+        with pytest.raises(BadRequest) as refused:
+            refuse()
+        assert "control characters" in refused.value.remedy
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]"])
+def test_a_damaged_state_speaks_of_the_recovery_file(tmp_path: Path, raw: bytes) -> None:
+    file = tmp_path / "state.json"
+    file.write_bytes(raw)
+    with pytest.raises(StorageError, match="damaged") as told:
+        StateFile(file, current()).load()
+    assert "fleetapp fleet recovery use" in told.value.remedy
+    assert file.read_bytes() == raw

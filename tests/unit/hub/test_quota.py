@@ -39,6 +39,20 @@ def test_so_many_at_a_time_and_again_when_one_has_ended() -> None:
     assert quotas._running == {}
 
 
+def test_one_request_is_not_said_in_the_plural() -> None:
+    quotas = Quotas()
+    one = ApiKeyView("k", "editor", 0.0, parallel=1)
+    with quotas.use(one), pytest.raises(RateLimited, match="have 1 request at"), quotas.use(one):
+        pass
+    minute = ApiKeyView("m", "editor", 0.0, per_minute=1)
+    with (
+        quotas.use(minute),
+        pytest.raises(RateLimited, match="make 1 request a minute"),
+        quotas.use(minute),
+    ):
+        pass
+
+
 def test_so_many_in_any_minute() -> None:
     clock = Clock()
     quotas = Quotas(clock)

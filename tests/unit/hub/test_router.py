@@ -194,9 +194,10 @@ async def test_a_request_waits_for_its_chain_and_hears_why_it_is_not_there(
 
 
 async def test_unknown_models_are_named(desk: Desk) -> None:
-    with pytest.raises(NotFound, match="no model 'other'"):
+    with pytest.raises(NotFound, match="no model 'other'") as told:
         async for _ in desk.router.generate("other", ask()):
             pass
+    assert told.value.remedy == f"Ask one that is served: {desk.hub.server.wanted.model_id}."
 
 
 async def test_more_than_there_is_room_for_wait_in_a_queue_they_see(

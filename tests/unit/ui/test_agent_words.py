@@ -137,6 +137,7 @@ NO_OTHER_WAY = (
     "Look at 'fleetapp fleet nodes' in a moment; ",
     "{}{}\nFleet: {}\n",  # in a recovery file
     "Give the file that 'fleetapp fleet recovery export' ",  # likewise
+    "Restore it from a backup, or use the recovery file ",  # which is used in the terminal only
     "No model is being served; start one with ",  # of /healthz, for programs
 )
 

@@ -229,12 +229,21 @@ def test_a_node_less_other_users_and_another_model() -> None:
 
 
 def test_edits_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(NotFound, match="No PC called 'X'"):
+    with pytest.raises(NotFound, match="No PC called 'X'") as unknown:
         what_if(inputs(node("A")), [RemoveNode("X")])
-    with pytest.raises(BadRequest):
-        what_if(inputs(node("A")), [SetUsers(0)])
-    with pytest.raises(BadRequest):
-        what_if(inputs(node("A")), [AddNode(0)])
+    assert "name or device id of one of these" in unknown.value.remedy
+    with pytest.raises(NotFound, match="there are: none") as nobody:
+        what_if(inputs(), [RemoveNode("X")])
+    assert "until a PC contributes" in nobody.value.remedy
+    for users in (0, -1, 10_001):
+        with pytest.raises(BadRequest, match=f"^{users} users") as many:
+            what_if(inputs(node("A")), [SetUsers(users)])
+        assert "from 1 to 10000" in many.value.remedy
+    for gigabytes in (0, -3, 4097, 999_999):
+        with pytest.raises(BadRequest, match=f"A PC with {gigabytes} GB") as memory:
+            what_if(inputs(node("A")), [AddNode(gigabytes * GIB)])
+        assert "at most 4096 GB" in memory.value.remedy
+    assert what_if(inputs(node("A")), [AddNode(4096 * GIB), SetUsers(10_000)])
 
 
 def changed(before: Inputs, after: Inputs, running: int = 0) -> bool:
