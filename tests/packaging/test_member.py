@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -121,16 +119,9 @@ def test_a_chat_by_keyboard_and_mouse(
     screen.picture("member-typed")
     screen.do("key", "Return")
 
-    def answer() -> str:
-        with closing(sqlite3.connect(f"file:{history}?mode=ro", uri=True)) as db:
-            rows = db.execute(
-                "SELECT text FROM messages WHERE role = 'assistant' AND status = 'complete'"
-            ).fetchall()
-        return str(rows[-1][0]) if rows else ""
-
-    screen.until(answer, "the answer in the history", 90)
+    screen.until(app.answers, "the answer in the history", 90)
     screen.picture("member-answered")
-    assert "Paris" in answer()
+    assert "Paris" in app.answers()[-1]
 
 
 def test_switched_off_it_yields_at_once(

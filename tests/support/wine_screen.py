@@ -101,6 +101,21 @@ class Screen:
         )
         return path
 
+    def settle(self, patience: float = 20.0) -> None:
+        """Until nothing changes on the screen for a second, or somebody would look all the same."""
+        end = time.monotonic() + patience
+        before, since = b"", time.monotonic()
+        while time.monotonic() < min(end, since + 1.0) or not before:
+            now = subprocess.run(
+                ["import", "-display", self.display, "-window", "root", "rgb:-"],
+                capture_output=True,
+                timeout=PATIENCE,
+                check=True,
+            ).stdout
+            if now != before:
+                before, since = now, time.monotonic()
+            time.sleep(0.2)
+
     def until(self, true: Callable[[], object], what: str, deadline: float = PATIENCE) -> None:
         """Ask until it is so; other programs offer no event to wait for."""
         end = time.monotonic() + deadline
