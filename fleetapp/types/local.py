@@ -55,7 +55,10 @@ class LocalStatus(msgspec.Struct, frozen=True):
     """What somebody should look at although everything works still; a sentence or two each."""
     contribution: ContributionView = ContributionView()
     joining: Literal["", "looking", "approval"] = ""
-    """What an attempt to join a fleet is waiting for; empty if there is none."""
+    """What an attempt to join a fleet is waiting for; empty if there is none.
+
+    One with a code that this PC was deployed with goes on until a coordinator has answered.
+    """
 
 
 class AutostartView(msgspec.Struct, frozen=True):
