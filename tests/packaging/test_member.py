@@ -49,6 +49,7 @@ def app(windows: Windows, previous: Built, office: LinuxOffice, screen: Screen) 
     office.until(lambda: "windows" in office.nodes(), "the Windows PC to join with its code", 120)
     office.until(lambda: not (installed.home / "join-code").exists(), "the code to be used up")
     assert office.nodes()["windows"]["contribute"] is False, "nobody has consented yet"
+    assert not screen.windows("Set up fleetapp"), "a code says what this PC is for"
     installed.cli("contribute", "on")
     return installed
 
