@@ -20,7 +20,7 @@ KEY = r"HKLM\Software\Policies\fleetapp"
 POLICIES = {"idle_minutes": "17", "on_metered": "0", "allow_pause": "0", "first_run": "0"}
 LOCKED = 17
 LOOK = """
-import json, sys, time
+import json, os, sys, time
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from ui.endpoint import default_home
@@ -47,8 +47,9 @@ rows = {
     for name, row in window.rows.items()
 }
 picture = window.grab().save(sys.argv[2])
-print(json.dumps({"title": window.windowTitle(), "rows": rows, "picture": picture}))
-session.stop()
+said = {"title": window.windowTitle(), "rows": rows, "picture": picture}
+print(json.dumps(said), flush=True)
+os._exit(0)
 """
 
 
@@ -152,4 +153,5 @@ def test_the_window_says_who_has_locked_it(
     assert KEY in who
     assert seen["rows"]["allow_pause"][:3] == [True, False, True], "only a policy brings it"
     assert seen["rows"]["release_after"][:3] == [True, True, False]
+    assert seen["picture"]
     assert picture.stat().st_size > 10_000
