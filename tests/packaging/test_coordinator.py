@@ -16,7 +16,11 @@ from tests.support.installed import InstalledApp
 from tests.support.sample_model import sample_gguf, sample_library
 from tests.support.served import MODEL
 
-pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("one_core"),
+]
 ASKED = ("demo", "--nodes", "2", "--precision", "exact", "--draft", "off", "--max-tokens", "32",
          "--prompt", "Name three colours and say where one meets them.", "--json")  # fmt: skip
 

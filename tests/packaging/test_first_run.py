@@ -17,7 +17,11 @@ from tests.support.wine_screen import Screen
 from ui.firstrun.choices import STATE, Page, load
 from ui.preferences import preferences_of
 
-pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("one_core"),
+]
 INDEX = "wheels"
 PIP = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"C:\\{INDEX}", "PIP_CONFIG_FILE": "nul"}
 UNDECIDED = {"FLEETAPP_CONTRIBUTE_WHEN": "", "FLEETAPP_CPU_LIMIT": ""}

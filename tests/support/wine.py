@@ -148,6 +148,8 @@ class Windows:
         self.folder, self.user, self.display = folder, user, display
         folder.mkdir(parents=True, exist_ok=True)
         self.prefix = folder / "prefix"
+        self.one_core = False
+        """Whether programs started from now on have one core: see docs/windows-build.md."""
         self._native = _native()
         self._shared = [folder, *shared]
         self.env = dict(env or {})
@@ -286,6 +288,8 @@ class Windows:
 
     def _line(self, command: Sequence[str | Path]) -> list[str]:
         line = ["unshare", "-m", "--propagation", "private", "bash", "-c", _RUN, "wine"]
+        if self.one_core:
+            line = ["taskset", "-c", str(max(os.sched_getaffinity(0))), *line]
         return line + [str(part) for part in command]
 
     def _template(self) -> Path:
