@@ -180,7 +180,8 @@ def test_no_runner_survives_its_agent(
     whole_again(app, office)
     runner = app.runner()
     os.kill(runner, signal.SIGSTOP)  # deaf: it cannot end by itself
-    agent = next(p for p in app.windows.processes("fleetapp-worker.exe") if "agent" in p.cmdline())
+    workers = app.windows.processes("fleetapp-worker.exe")
+    agent = next(process for process, line in workers.items() if "agent" in line)
     agent.kill()
     try:
         office.until(lambda: app.runner() != runner, "the runner to end with its agent", 15)

@@ -27,7 +27,9 @@ from ui.endpoint import default_home
 from ui.language import Language
 from ui.session import AgentSession
 from ui.settings.window import SettingsWindow
+from ui.theme import Theme
 app = QApplication([])
+Theme(app).choose("light")
 Language(app).use(sys.argv[1])
 home = default_home()
 session = AgentSession(home, ["nothing"])

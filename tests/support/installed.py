@@ -127,12 +127,12 @@ class InstalledApp:
 
     def running(self) -> list[str]:
         """Command lines of what runs of it."""
-        return [" ".join(p.cmdline()).strip() for p in self.windows.processes(*PROGRAMS)]
+        return [" ".join(line).strip() for line in self.windows.processes(*PROGRAMS).values()]
 
     def runner(self) -> int:
         """The process that holds a stage, as Linux numbers it; 0 if there is none."""
-        for process in self.windows.processes("fleetapp-worker.exe"):
-            if "fleetapp.engine.runner" in process.cmdline():
+        for process, line in self.windows.processes("fleetapp-worker.exe").items():
+            if "fleetapp.engine.runner" in line:
                 return process.pid
         return 0
 

@@ -255,16 +255,16 @@ class Windows:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(f"{text}\n", encoding="ascii")
 
-    def processes(self, *names: str) -> list[psutil.Process]:
-        """Its running programs of these names, as Linux sees them."""
-        found = []
+    def processes(self, *names: str) -> dict[psutil.Process, list[str]]:
+        """Its running programs of these names, as Linux sees them, with their command lines."""
+        found = {}
         for process in psutil.process_iter(["cmdline", "environ", "status"]):
             line = process.info["cmdline"] or []
             program = line[0].replace("\\", "/").rsplit("/", 1)[-1].lower() if line else ""
             if program not in [n.lower() for n in names] or process.info["status"] == "zombie":
                 continue
             if (process.info["environ"] or {}).get("WINEPREFIX") == str(self.prefix):
-                found.append(process)
+                found[process] = line
         return found
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
