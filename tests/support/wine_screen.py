@@ -120,8 +120,8 @@ class Screen:
         self._shot(str(path))
         return path
 
-    def settle(self, patience: float = 20.0) -> None:
-        """Until nothing changes on the screen for a second, or somebody would look all the same."""
+    def settle(self, patience: float = 5.0) -> None:
+        """Until nothing changes on the screen for a second; a cursor may blink for ever, though."""
         end = time.monotonic() + patience
         before, since = b"", time.monotonic()
         while time.monotonic() < min(end, since + 1.0) or not before:
