@@ -131,10 +131,12 @@ class InstalledApp:
 
     def runner(self) -> int:
         """The process that holds a stage, as Linux numbers it; 0 if there is none."""
-        for process, line in self.windows.processes("fleetapp-worker.exe").items():
-            if "fleetapp.engine.runner" in line:
-                return process.pid
-        return 0
+        return next(iter(self.runners()), 0)
+
+    def runners(self) -> list[int]:
+        """All of them: beside a stage a PC may hold the copy of another, or one it gives back."""
+        workers = self.windows.processes("fleetapp-worker.exe").items()
+        return [process.pid for process, line in workers if "fleetapp.engine.runner" in line]
 
 
 class MachineWide(InstalledApp):
