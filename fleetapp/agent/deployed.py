@@ -79,10 +79,21 @@ class DeployedJoin:
         self._agent = agent
         self._machine = machine
         self._sleep = sleep
+        self.code = ""
+        """What is tried; empty before ``look``, and when there is nothing more to try."""
+
+    async def look(self) -> None:
+        """See whether there is a code."""
+        self.code = await asyncio.to_thread(self._find)
 
     async def run(self) -> None:
-        """Until there is nothing more to try; ends by itself."""
-        code = await asyncio.to_thread(self.code)
+        """Until there is nothing more to try; ends by itself. After ``look``."""
+        try:
+            await self._try(self.code)
+        finally:
+            self.code = ""
+
+    async def _try(self, code: str) -> None:
         pause = FIRST_PAUSE
         while code:
             if (await self._agent.status()).fleet_id:
@@ -103,7 +114,7 @@ class DeployedJoin:
         if code:
             await asyncio.to_thread(self._forget, code)
 
-    def code(self) -> str:
+    def _find(self) -> str:
         """A code that has not been used yet, the user's own before the PC's. Blocks shortly."""
         used = _read(self._used)
         for code in (_read(self._file), self._machine()):

@@ -156,7 +156,10 @@ async def run_agent(
         add_local_routes(app, agent, token)
         add_proxy_routes(app, agent, authorize)
         local = await listen(app, "127.0.0.1", settings.local_port, "local_port")
+        deployed = DeployedJoin(paths, agent)
         try:
+            await deployed.look()
+            agent.has_a_code = lambda: bool(deployed.code)
             await agent.start()
             platform.write_private(
                 paths.agent_file,
@@ -167,11 +170,11 @@ async def run_agent(
             log.info("agent %s listens on 127.0.0.1:%d", __version__, local.port)
             if ready is not None:
                 ready(local.port)
-            deployed = asyncio.create_task(DeployedJoin(paths, agent).run())
+            joining = asyncio.create_task(deployed.run())
             try:
                 await agent.finished.wait()
             finally:
-                deployed.cancel()
+                joining.cancel()
         finally:
             paths.agent_file.unlink(missing_ok=True)
             await agent.stop()

@@ -58,7 +58,10 @@ class LocalStatus(msgspec.Struct, frozen=True):
     """Its fleet does not count it as a member any more; the state is "connecting": it goes on
     asking, because an admin may let it in again."""
     joining: Literal["", "looking", "approval"] = ""
-    """What an attempt to join a fleet is waiting for; empty if there is none."""
+    """What an attempt to join a fleet is waiting for; empty if there is none.
+
+    One with a code that this PC was deployed with goes on until a coordinator has answered.
+    """
 
 
 class AutostartView(msgspec.Struct, frozen=True):

@@ -115,6 +115,12 @@ def app(windows: wine.Windows, built: Built) -> InstalledApp:
 
 
 @pytest.fixture(scope="module")
+def one_core(windows: wine.Windows) -> None:
+    """For those who import: under Wine OpenVINO on several threads may compute nonsense."""
+    windows.one_core = True
+
+
+@pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LinuxOffice]:
     """Two Linux agents in one fleet."""
     with LinuxOffice(tmp_path_factory.mktemp("office"), sample_library()) as fleet:

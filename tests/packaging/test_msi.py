@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.packaging.conftest import GONE, PREVIOUS, Built
-from tests.support.installed import InstalledApp, tree
+from tests.support.installed import MachineWide, tree
 from tests.support.wine import Windows
 
 pytestmark = pytest.mark.timeout(900)
 RUN = r"HKLM\Software\Microsoft\Windows\CurrentVersion\Run"
 OWN = r"HKLM\Software\fleetapp"
 CODE = "FLEET-AAAAA-BBBBB-CCCCC"
-
-
-class MachineWide(InstalledApp):
-    @property
-    def root(self) -> Path:
-        return self.windows.drive / "Program Files/FleetApp"
-
-    def msiexec(self, *arguments: str) -> int:
-        done = self.windows.wine("msiexec", *arguments, "/qn", check=False, deadline=600)
-        return done.returncode
 
 
 @pytest.fixture

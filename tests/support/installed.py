@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,12 @@ class InstalledApp:
         done = self.windows.wine(self.path("fleetapp-worker.exe"), "-c", code, **env)
         return json.loads(done.stdout.decode("utf-8").strip().splitlines()[-1])
 
+    def script(self, file: Path, *arguments: str, **env: str) -> Any:
+        """What a file of Python prints, likewise; it may be longer than a command line."""
+        path = self.windows.windows_path(file)
+        done = self.windows.wine(self.path("fleetapp-worker.exe"), path, *arguments, **env)
+        return json.loads(done.stdout.decode("utf-8").strip().splitlines()[-1])
+
     def start(self, **env: str) -> None:
         """The desktop app, as a double click does."""
         self.windows.start("wine", self.path("FleetApp.exe"), **env)
@@ -94,16 +102,54 @@ class InstalledApp:
         self.windows.start("wine", self.path("fleetapp-worker.exe"), *line, **env)
         return self.agent.connect()
 
+    def quit(self) -> None:
+        """As the installer asks the app to; app and agent end."""
+        assert self.windows.wine(self.path("FleetApp.exe"), "--quit").returncode == 0
+        self.until_ended()
+
+    def until_ended(self) -> None:
+        """Wait for the last process of it to go."""
+        end = time.monotonic() + START_DEADLINE
+        while self.running():
+            assert time.monotonic() < end, f"still there: {self.running()}"
+            time.sleep(0.2)
+
+    def answers(self) -> list[str]:
+        """Every whole answer in the history of the chats."""
+        history = self.home / "chats.sqlite3"
+        if not history.exists():
+            return []
+        with closing(sqlite3.connect(f"file:{history}?mode=ro", uri=True)) as db:
+            rows = db.execute(
+                "SELECT text FROM messages WHERE role = 'assistant' AND status = 'complete'"
+            ).fetchall()
+        return [str(row[0]) for row in rows]
+
     def running(self) -> list[str]:
         """Command lines of what runs of it."""
-        return [" ".join(p.cmdline()).strip() for p in self.windows.processes(*PROGRAMS)]
+        return [" ".join(line).strip() for line in self.windows.processes(*PROGRAMS).values()]
 
     def runner(self) -> int:
         """The process that holds a stage, as Linux numbers it; 0 if there is none."""
-        for process in self.windows.processes("fleetapp-worker.exe"):
-            if "fleetapp.engine.runner" in process.cmdline():
-                return process.pid
-        return 0
+        return next(iter(self.runners()), 0)
+
+    def runners(self) -> list[int]:
+        """All of them: beside a stage a PC may hold the copy of another, or one it gives back."""
+        workers = self.windows.processes("fleetapp-worker.exe").items()
+        return [process.pid for process, line in workers if "fleetapp.engine.runner" in line]
+
+
+class MachineWide(InstalledApp):
+    """The same from the package for all users of a PC."""
+
+    @property
+    def root(self) -> Path:
+        return self.windows.drive / "Program Files/FleetApp"
+
+    def msiexec(self, *arguments: str) -> int:
+        """Windows Installer, silently; its exit code."""
+        done = self.windows.wine("msiexec", *arguments, "/qn", check=False, deadline=600)
+        return done.returncode
 
 
 def tree(folder: Path) -> dict[str, str]:

@@ -148,6 +148,8 @@ class Windows:
         self.folder, self.user, self.display = folder, user, display
         folder.mkdir(parents=True, exist_ok=True)
         self.prefix = folder / "prefix"
+        self.one_core = False
+        """Whether programs started from now on have one core: see docs/windows-build.md."""
         self._native = _native()
         self._shared = [folder, *shared]
         self.env = dict(env or {})
@@ -253,16 +255,16 @@ class Windows:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(f"{text}\n", encoding="ascii")
 
-    def processes(self, *names: str) -> list[psutil.Process]:
-        """Its running programs of these names, as Linux sees them."""
-        found = []
+    def processes(self, *names: str) -> dict[psutil.Process, list[str]]:
+        """Its running programs of these names, as Linux sees them, with their command lines."""
+        found = {}
         for process in psutil.process_iter(["cmdline", "environ", "status"]):
             line = process.info["cmdline"] or []
             program = line[0].replace("\\", "/").rsplit("/", 1)[-1].lower() if line else ""
             if program not in [n.lower() for n in names] or process.info["status"] == "zombie":
                 continue
             if (process.info["environ"] or {}).get("WINEPREFIX") == str(self.prefix):
-                found.append(process)
+                found[process] = line
         return found
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
@@ -286,6 +288,8 @@ class Windows:
 
     def _line(self, command: Sequence[str | Path]) -> list[str]:
         line = ["unshare", "-m", "--propagation", "private", "bash", "-c", _RUN, "wine"]
+        if self.one_core:
+            line = ["taskset", "-c", str(max(os.sched_getaffinity(0))), *line]
         return line + [str(part) for part in command]
 
     def _template(self) -> Path:

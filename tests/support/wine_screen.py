@@ -83,23 +83,52 @@ class Screen:
         return tuple(int(found[k]) for k in ("X", "Y", "WIDTH", "HEIGHT"))  # type: ignore[return-value]
 
     def tray_icon(self) -> tuple[int, int] | None:
-        """The middle of the panel, once an icon has made it wider than nothing."""
+        """A point of the icon in the panel, once there is one.
+
+        Where an icon is transparent Wine lets clicks through, so the middle of a ring will not do.
+        """
         panel = self.windows("panel") or self.do("search", "--class", "trayer").split()
         for window in panel:
             left, top, width, height = self.place(window)
-            if 16 <= width < 200:
-                return left + width // 2, top + height // 2
+            if 16 <= width < 200 and (drawn := self._drawn(left, top, width, height)):
+                return drawn
         return None
+
+    def _drawn(self, left: int, top: int, width: int, height: int) -> tuple[int, int] | None:
+        """The point that differs most from the corner; None if all are much the same."""
+        area = ["-crop", f"{width}x{height}+{left}+{top}", "+repage", "-depth", "8", "rgb:-"]
+        data = self._shot(*area)
+        if len(data) != 3 * width * height:
+            return None  # the panel has grown over the edge meanwhile
+
+        def differs(point: int) -> int:
+            return sum(abs(data[3 * point + i] - data[i]) for i in range(3))
+
+        best = max(range(width * height), key=differs)
+        if differs(best) < 48:
+            return None
+        return left + best % width, top + best // width
+
+    def _shot(self, *options: str) -> bytes:
+        line = ["import", "-display", self.display, "-window", "root", *options]
+        done = subprocess.run(line, capture_output=True, timeout=PATIENCE, check=True)
+        return done.stdout
 
     def picture(self, name: str) -> Path:
         """The whole screen, as a file."""
         path = self.folder / f"{name}.png"
-        subprocess.run(
-            ["import", "-display", self.display, "-window", "root", str(path)],
-            timeout=PATIENCE,
-            check=True,
-        )
+        self._shot(str(path))
         return path
+
+    def settle(self, patience: float = 5.0) -> None:
+        """Until nothing changes on the screen for a second; a cursor may blink for ever, though."""
+        end = time.monotonic() + patience
+        before, since = b"", time.monotonic()
+        while time.monotonic() < min(end, since + 1.0) or not before:
+            now = self._shot("rgb:-")
+            if now != before:
+                before, since = now, time.monotonic()
+            time.sleep(0.2)
 
     def until(self, true: Callable[[], object], what: str, deadline: float = PATIENCE) -> None:
         """Ask until it is so; other programs offer no event to wait for."""

@@ -25,7 +25,7 @@ from tests.support.fake_models import MB, job_error
 from tests.support.fake_pc import BAD, chain, hardware
 from ui.desktop import Desktop
 from ui.firstrun import words
-from ui.firstrun.choices import PAGES, Choices, keep, load
+from ui.firstrun.choices import PAGES, STATE, Choices, keep, load
 from ui.firstrun.model import FirstRun
 from ui.firstrun.window import FirstRunWindow
 from ui.firstrun.work import PATIENCE, Work
@@ -133,6 +133,29 @@ def test_a_pc_in_a_fleet_is_not_asked(
     assert apps().first_run is None
     agent.set_status(lonely_status())
     assert apps().first_run is None, "it was set up before, and left its fleet"
+
+
+def test_a_pc_that_joins_by_itself_is_not_asked_meanwhile(
+    qtbot: QtBot, apps: MakeApp, agent: FakeLocalApi, settings: QSettings
+) -> None:
+    agent.set_status(lonely_status(joining="looking"))
+    app = apps()
+    assert app.first_run is None
+    agent.set_status(joined_status())
+    qtbot.waitUntil(lambda: app.session.view.joined)
+    settings.sync()
+    assert settings.value(STATE) == "done"
+    assert app.first_run is None
+
+
+def test_a_pc_whose_own_code_was_refused_is_asked(
+    qtbot: QtBot, apps: MakeApp, agent: FakeLocalApi
+) -> None:
+    agent.set_status(lonely_status(joining="looking"))
+    app = apps()
+    assert app.first_run is None
+    agent.set_status(lonely_status())
+    qtbot.waitUntil(lambda: app.first_run is not None)
 
 
 def test_a_policy_can_skip_all_of_it(apps: MakeApp, agent: FakeLocalApi) -> None:

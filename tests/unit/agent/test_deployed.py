@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,12 +22,14 @@ class FakeAgent:
         self.answers = list(answers)
         self.codes: list[str] = []
         self.fleet_id = ""
+        self.sees: Callable[[], str] = lambda: ""
 
     async def status(self) -> SimpleNamespace:
         return SimpleNamespace(fleet_id=self.fleet_id)
 
     async def join(self, code: str, hub_address: str = "") -> SimpleNamespace:
         assert not hub_address
+        assert self.sees() == code, "whoever asks is told that there is one"
         self.codes.append(code)
         if self.answers:
             raise self.answers.pop(0)
@@ -49,7 +52,10 @@ class Deployed:
 
         agent = self.agent
         join = DeployedJoin(Paths(self.home), agent, lambda: self.machine, sleep)  # type: ignore[arg-type]
+        await join.look()
+        self.agent.sees = lambda: join.code
         await join.run()
+        assert not join.code, "it is tried no more"
 
 
 def left(home: Path, text: str = CODE) -> None:

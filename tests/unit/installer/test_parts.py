@@ -32,7 +32,7 @@ def packages(tmp_path: Path) -> Path:
         "PySide6/plugins/imageformats/qico.dll", "PySide6/plugins/iconengines/qsvgicon.dll",
         "PySide6/plugins/tls/qschannelbackend.dll", "PySide6/translations/qtbase_de.qm",
         "PySide6/plugins/networkinformation/qnetworklistmanager.dll",
-        "PySide6/translations/qtbase_fr.qm",
+        "PySide6/translations/qtbase_fr.qm", "PySide6/translations/qtbase_en.qm",
         "shiboken6/Shiboken.pyd", "shiboken6/msvcp140.dll",
         "openvino/libs/openvino.dll", "openvino/libs/openvino_onnx_frontend.dll",
         "openvino/libs/openvino_intel_npu_plugin.dll", "openvino/libs/openvino.lib",
@@ -56,7 +56,8 @@ def test_what_is_not_on_the_list_is_not_shipped(packages: Path) -> None:
         "PySide6/plugins/styles/any.dll", "PySide6/plugins/imageformats/qico.dll",
         "PySide6/plugins/iconengines/qsvgicon.dll", "PySide6/plugins/tls/qschannelbackend.dll",
         "PySide6/plugins/networkinformation/qnetworklistmanager.dll",
-        "PySide6/translations/qtbase_de.qm", "shiboken6/Shiboken.pyd", "openvino/__init__.py",
+        "PySide6/translations/qtbase_de.qm", "PySide6/translations/qtbase_en.qm",
+        "shiboken6/Shiboken.pyd", "openvino/__init__.py",
         "openvino/libs/openvino.dll", "numpy/testing/__init__.py", "numpy/tests/test_x.py",
         "other/__init__.py",
     }  # fmt: skip
