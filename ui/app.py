@@ -13,7 +13,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from fleetapp.errors import FleetError, ReadOnly
+from fleetapp.errors import FleetError, ReadOnly, UserError
 from ui.desktop import Desktop
 from ui.endpoint import default_home
 from ui.icons import app_icon
@@ -27,6 +27,12 @@ from ui.theme import Theme
 QUIT_OPTION = "--quit"
 """Asks the app that runs to quit, for the installer."""
 QUIT_SECONDS = 30.0
+
+
+NO_SCREEN = (
+    "fleetapp-tray needs a screen, and neither DISPLAY nor WAYLAND_DISPLAY names one. Without a "
+    "screen, run 'fleetapp agent' and use the commands of 'fleetapp'."
+)
 
 
 def main() -> None:
@@ -48,6 +54,11 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     # Ctrl+C and a session's end leave at once: nothing here is worth saving, the agent goes on
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _no_screen(argv):
+        if QUIT_OPTION not in argv:  # Qt would abort the process
+            sys.stderr.write(NO_SCREEN + "\n")
+            return UserError.exit_code
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"  # asking another to end shows nothing
     app = QApplication(list(argv))
     app.setApplicationName("fleetapp")
     app.setApplicationDisplayName("fleetapp")
@@ -93,6 +104,12 @@ def _make_home(home: Path) -> None:
     except OSError as error:
         odd = QCoreApplication.translate("App", "The folder {folder} cannot be made: {why}.")
         raise ReadOnly(odd.format(folder=home, why=error.strerror)) from error
+
+
+def _no_screen(argv: Sequence[str]) -> bool:
+    chosen = "-platform" in argv or "--platform" in argv
+    named = any(os.environ.get(n) for n in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+    return sys.platform.startswith("linux") and not chosen and not named
 
 
 def _refuse(error: FleetError) -> int:

@@ -105,3 +105,25 @@ def test_a_read_only_state_folder_is_said(qtbot: QtBot, home: Path) -> None:
     home.chmod(0o500)
     with pytest.raises(ReadOnly):
         SingleInstance(home).claim()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is a screen")
+@pytest.mark.parametrize(
+    ("options", "code", "says"), [([], 2, "fleetapp agent"), (["--quit"], 0, "")]
+)
+def test_without_a_screen_it_says_so_and_quits_others(
+    home: Path, options: list[str], code: int, says: str
+) -> None:
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    environment = {k: v for k, v in os.environ.items() if k not in hidden}
+    done = subprocess.run(
+        [sys.executable, "-m", "ui.app", *options],
+        cwd=ROOT,
+        env={**environment, "FLEETAPP_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
