@@ -35,14 +35,9 @@ def require_space(path: Path, needed: int, what: str, free: DiskFree = disk_free
     have = free(path)
     if have < needed + MARGIN:
         raise DiskFull(
-            f"{what} needs {sized(needed + MARGIN)} on the disk of {path}, "
-            f"which has {sized(have)} free."
+            f"{what} needs {units.size(needed + MARGIN)} on the disk of {path}, "
+            f"which has {units.size(have)} free."
         )
-
-
-def sized(n: int) -> str:
-    """A size for people."""
-    return units.size(n)
 
 
 @contextmanager

@@ -9,21 +9,14 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-import threading
 import traceback
-from typing import BinaryIO
 
-from fleetapp.platform.stdio import take_stdin
-
-
-def _end_with_parent(source: BinaryIO) -> None:
-    source.read()
-    os._exit(3)
+from fleetapp.platform.stdio import end_with_parent, take_stdin
 
 
 def main() -> int:
     """Run the module; return its exit code."""
-    threading.Thread(target=_end_with_parent, args=(take_stdin(),), daemon=True).start()
+    end_with_parent(take_stdin())
     module, sys.argv = sys.argv[1], sys.argv[1:]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

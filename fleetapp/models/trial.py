@@ -17,10 +17,10 @@ import psutil
 
 from fleetapp.errors import CannotSplit
 from fleetapp.models.child import Examination
-from fleetapp.models.disk import sized
 from fleetapp.models.facts import GraphFacts
 from fleetapp.models.progress import Progress, ProgressFn
 from fleetapp.models.split import Graph, split
+from fleetapp.platform.units import size
 from fleetapp.types import LayerRange
 
 EXACT = {
@@ -94,7 +94,7 @@ def examine(source: Path, work: Path, progress: ProgressFn) -> Examination:
     facts = Graph(source).facts()
     needed = int(source.with_suffix(".bin").stat().st_size * MEMORY_FACTOR)
     if needed > psutil.virtual_memory().available:
-        progress(Progress("checking", message=f"skipped: it would need {sized(needed)} of memory"))
+        progress(Progress("checking", message=f"skipped: it would need {size(needed)} of memory"))
         return Examination(facts, None)
     return Examination(facts, compare(source, work, middle_cut(facts), progress))
 

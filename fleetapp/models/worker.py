@@ -6,22 +6,14 @@ and ends when stdin closes, so that it never outlives its parent.
 
 from __future__ import annotations
 
-import os
-import threading
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from fleetapp.models.child import Line, Request, answer, emit, leave
 from fleetapp.models.progress import Progress
-from fleetapp.platform.stdio import take_stdin
+from fleetapp.platform.stdio import end_with_parent, take_stdin
 from fleetapp.types import LayerRange
-
-
-def _end_with_parent(source: BinaryIO) -> None:
-    source.read()
-    os._exit(3)
 
 
 def _progress(progress: Progress) -> None:
@@ -49,7 +41,7 @@ def main() -> int:
     """Serve one request; return the exit code."""
     source = take_stdin()
     request = msgspec.json.decode(source.readline(), type=Request)
-    threading.Thread(target=_end_with_parent, args=(source,), daemon=True).start()
+    end_with_parent(source)
     return answer(lambda: _run(request))
 
 

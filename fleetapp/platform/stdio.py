@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import BinaryIO
 
 
@@ -28,3 +29,13 @@ def take_stdin() -> BinaryIO:
         kernel32.SetStdHandle.argtypes = (ctypes.c_uint32, ctypes.c_void_p)
         kernel32.SetStdHandle(0xFFFFFFF6, msvcrt.get_osfhandle(0))  # STD_INPUT_HANDLE
     return os.fdopen(own, "rb")
+
+
+def end_with_parent(source: BinaryIO) -> None:
+    """End this process at once when its parent closes the pipe, or ends."""
+
+    def wait() -> None:
+        source.read()
+        os._exit(3)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -32,25 +32,25 @@ def confirm(
 
 def ask_name(parent: QWidget, name: str, act: Callable[[str], object]) -> QInputDialog:
     """Ask for a PC's name; empty is allowed and means its own. Already shown."""
-    dialog = QInputDialog(parent)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.setWindowTitle(translate("Fleet", "Rename {name}").format(name=name))
-    dialog.setLabelText(translate("Fleet", "Name in this fleet (empty: what the PC calls itself):"))
-    dialog.setTextValue(name)
-    field = dialog.findChild(QLineEdit)
-    if field is not None:
-        field.setMaxLength(MAX_NAME)
-    dialog.textValueSelected.connect(act)
-    dialog.open()
-    return dialog
+    title = translate("Fleet", "Rename {name}").format(name=name)
+    label = translate("Fleet", "Name in this fleet (empty: what the PC calls itself):")
+    return _ask(parent, title, label, name, act)
 
 
 def ask_fleet_name(parent: QWidget, name: str, act: Callable[[str], object]) -> QInputDialog:
     """Ask for the fleet's own name. Already shown."""
+    title = translate("Fleet", "Rename the fleet")
+    label = translate("Fleet", "Name of the fleet, as all its PCs show it:")
+    return _ask(parent, title, label, name, act)
+
+
+def _ask(
+    parent: QWidget, title: str, label: str, name: str, act: Callable[[str], object]
+) -> QInputDialog:
     dialog = QInputDialog(parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.setWindowTitle(translate("Fleet", "Rename the fleet"))
-    dialog.setLabelText(translate("Fleet", "Name of the fleet, as all its PCs show it:"))
+    dialog.setWindowTitle(title)
+    dialog.setLabelText(label)
     dialog.setTextValue(name)
     field = dialog.findChild(QLineEdit)
     if field is not None:
