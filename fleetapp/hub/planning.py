@@ -41,7 +41,10 @@ def as_it_runs(planned: Planned, running: Sequence[Sequence[Stage]]) -> FleetPla
         planned: what might.
         running: stages of each chain.
     """
-    each = -(-planned.plan.users // max(1, len(running)))
+    # A plan in stages is made for one user a stage at least; with fewer it would be compared
+    # with a half-empty pipeline.
+    users = max(planned.plan.users, sum(c.users for c in planned.plan.chains))
+    each = -(-users // max(1, len(running)))
     chains = tuple(_running_chain(planned.plan.model_id, stages, each) for stages in running)
     plan = msgspec.structs.replace(planned.plan, chains=chains, standbys=(), alternatives=())
     inputs = planned.inputs

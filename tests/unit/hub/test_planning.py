@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from fleetapp.errors import BadRequest, NotFound
-from fleetapp.fleet.control import HopMeasurement, ProfileReport, StageProfile
+from fleetapp.fleet.control import HopMeasurement, ProfileReport, StageProfile, StageStatus
 from fleetapp.hub.knowledge import model_of
+from fleetapp.hub.planning import as_it_runs, layout_of
+from fleetapp.hub.stage import Stage
 from fleetapp.hub.state import Wanted
 from fleetapp.models.manifest import Architecture, ModelManifest, encode
 from fleetapp.types import LayerRange
@@ -123,6 +125,22 @@ async def test_a_wish_for_stages_is_in_it(home: TestHub) -> None:
     want(home, stages=2)
     plan = await home.hub.models.plan_view((), "fast")
     assert [len(c.stages) for c in plan.models[0].chains] == [2]
+
+
+async def test_what_runs_as_planned_is_as_fast_as_its_plan(home: TestHub) -> None:
+    """A pipeline that was asked for is planned full, with more users than there are."""
+    Line(home, home.me)
+    Line(home, home.enrol("anna"))
+    want(home, stages=2)
+    planned, _, candidates = await home.hub.models.plan(home.state.value.wanted[0], 1, frozenset())
+    assert planned.plan.users == 1
+    (deals,) = layout_of(planned.plan, candidates).chains
+    running = [
+        Stage("a", d.plan, d.candidate, i, len(deals), StageStatus("a", "ready"))
+        for i, d in enumerate(deals)
+    ]
+    current = as_it_runs(planned, [running])
+    assert current.models[0].tokens_per_second == pytest.approx(planned.plan.tokens_per_second)
 
 
 async def test_what_if_there_were_another_model_or_pc(home: TestHub, tmp_path: Path) -> None:
