@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -28,8 +29,14 @@ log = logging.getLogger("fleetapp.agent.profiling")
 
 LOOK_SECONDS: Final = 20.0
 """Between two looks at what is loaded; the first comes after the first of these."""
+_JITTER: Final = 0.25
+"""Of it, either way: stages that share a machine must not be timed at the same moments for ever."""
 FRESH_SECONDS: Final = 86400.0
 """A measurement older than this is made again when there is time."""
+TIMES: Final = 3
+"""A shard is measured this often, at as many looks: one bad moment must not say what a PC can do,
+and layers are dealt anew by it.
+"""
 KEPT: Final = 200
 _WINDOW_BYTES: Final = 1 << 20
 _WINDOW_SECONDS: Final = 1.0
@@ -66,21 +73,24 @@ class ProfileFile:
     def due(self, stage: LinkedStage) -> bool:
         """Whether this shard should be measured (again), here and with this runtime."""
         now = self._wall()
-        return not any(
+        fresh = sum(
             _same(kept.profile, stage)
             and kept.profile.runtime == stage.runtime
             and 0 <= now - kept.at < FRESH_SECONDS
             for kept in self._kept
         )
+        return fresh < TIMES
 
     def add(self, profile: StageProfile) -> None:
-        """Remember a measurement made now; it takes the place of an older one of the same shard.
+        """Remember a measurement made now; the last few of a shard are kept.
 
         Raises:
             StorageError: the disk does not take it.
         """
         key = _key(profile)
-        kept = [r for r in self._kept if _key(r.profile) != key]
+        same = [r for r in self._kept if _key(r.profile) == key]
+        old = same[: 1 - TIMES]
+        kept = [r for r in self._kept if r not in old]
         self._kept = [*kept, Remembered(profile, self._wall())][-KEPT:]
         write_atomic(self._path, msgspec.json.encode(self._kept))
 
@@ -181,7 +191,7 @@ class Measuring:
     async def run(self) -> None:
         """Look again and again; for ever."""
         while True:
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self._pause * random.uniform(1 - _JITTER, 1 + _JITTER))
             try:
                 await self.look()
             except (FleetError, OSError) as exc:

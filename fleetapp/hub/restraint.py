@@ -9,8 +9,10 @@ from typing import Final
 
 from fleetapp.types import DeviceId
 
-SETTLE: Final = 15.0
-"""Between a change and the next one that nobody has to make (s); it doubles with each."""
+SETTLE: Final = 75.0
+"""Between a change and the next one that nobody has to make (s); it doubles with each. In this time
+every member has measured its new part as often as it does.
+"""
 SETTLE_MOST: Final = 600.0
 
 

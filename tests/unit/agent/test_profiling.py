@@ -14,6 +14,7 @@ from fleetapp.agent.held import LinkedStage
 from fleetapp.agent.profiling import (
     FRESH_SECONDS,
     KEPT,
+    TIMES,
     Measuring,
     MeteredSource,
     ProfileFile,
@@ -85,33 +86,38 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def test_a_loaded_stage_is_measured_once_and_reported(world: World) -> None:
-    await world.measuring.look()
-    await world.measuring.look()
-    assert world.runner.asked == 1
-    first, second = world.told
+async def looks(world: World, count: int = TIMES + 2, pause: float = 20.0) -> None:
+    for _ in range(count):
+        await world.measuring.look()
+        world.now += pause
+
+
+async def test_a_loaded_stage_is_measured_a_few_times_and_reported(world: World) -> None:
+    await looks(world)
+    assert world.runner.asked == TIMES
+    first, *others = world.told
     assert first.profiles == ()
-    (profile,) = second.profiles
+    assert len(others) == TIMES
+    (profile,) = others[-1].profiles
     assert profile.layers == LayerRange(0, 3)
     assert (profile.first, profile.last) == (True, False)
     assert profile.decode == ((1, 0.01), (2, 0.011))
 
 
 async def test_it_is_remembered_across_restarts_and_told_to_a_new_hub(world: World) -> None:
-    await world.measuring.look()
-    world.now += 100
+    await looks(world, TIMES)
     again = world.restarted()
     await again.look()
-    assert world.runner.asked == 1
-    assert [p.age for p in world.told[-1].profiles] == pytest.approx([100.0])
+    assert world.runner.asked == TIMES
+    assert [p.age for p in world.told[-1].profiles] == pytest.approx([60.0, 40.0, 20.0])
     again.greeted()
     await again.look()
-    assert len(world.told) == 4
+    assert len(world.told) == TIMES + 3
 
 
 @pytest.mark.parametrize("what", ["age", "runtime", "layers", "device", "precision"])
 async def test_what_is_old_or_other_is_measured_again(world: World, what: str) -> None:
-    await world.measuring.look()
+    await looks(world)
     changes: dict[str, Any] = {"runtime": "runtime 2", "device": "GPU", "precision": "exact"}
     if what == "age":
         world.now += FRESH_SECONDS + 1
@@ -120,16 +126,24 @@ async def test_what_is_old_or_other_is_measured_again(world: World, what: str) -
         world.stage = replace(world.stage, manifest=manifest)
     else:
         world.stage = replace(world.stage, **{what: changes[what]})
-    await world.measuring.look()
-    assert world.runner.asked == 2
+    await looks(world)
+    assert world.runner.asked == 2 * TIMES
+
+
+async def test_of_one_shard_the_newest_few_are_kept(world: World) -> None:
+    for _ in range(3):
+        await looks(world)
+        world.now += FRESH_SECONDS + 1
+    assert len(world.file.all()) == TIMES
+    assert max(p.age for p in world.file.all()) < 2 * FRESH_SECONDS
 
 
 async def test_a_clock_that_was_put_back_measures_again_and_reports_no_future(world: World) -> None:
-    await world.measuring.look()
+    await looks(world)
     world.now -= 1e6
     assert world.file.all() == ()
     await world.measuring.look()
-    assert world.runner.asked == 2
+    assert world.runner.asked == TIMES + 1
 
 
 async def test_nothing_is_measured_while_the_user_needs_the_pc(world: World) -> None:
