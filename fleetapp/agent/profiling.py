@@ -191,7 +191,8 @@ class Measuring:
     async def run(self) -> None:
         """Look again and again; for ever."""
         while True:
-            await asyncio.sleep(self._pause * random.uniform(1 - _JITTER, 1 + _JITTER))
+            share = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
+            await asyncio.sleep(share * self._pause)
             try:
                 await self.look()
             except (FleetError, OSError) as exc:
