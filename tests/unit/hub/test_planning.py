@@ -132,7 +132,8 @@ async def test_what_runs_as_planned_is_as_fast_as_its_plan(home: TestHub) -> Non
     Line(home, home.me)
     Line(home, home.enrol("anna"))
     want(home, stages=2)
-    planned, _, candidates = await home.hub.models.plan(home.state.value.wanted[0], 1, frozenset())
+    wanted = Wanted("m", "fast", 2, "off")
+    planned, _, candidates = await home.hub.models.plan(wanted, 1, frozenset())
     assert planned.plan.users == 1
     (deals,) = layout_of(planned.plan, candidates).chains
     running = [
