@@ -88,12 +88,13 @@ def load(
     size = manifest.size
     report = progress or (lambda *_: None)
     report("compiling", 0, size)
-    activations: ActivationType = "f32" if manifest.last else arithmetic(device, precision)
+    own = arithmetic(device, precision)
+    activations: ActivationType = "f32" if manifest.last else own
     width = manifest.architecture.hidden_size
     graph = read_paged(
         stage_dir / "stage.xml", last=manifest.last, hidden=width, activations=activations
     )
-    config = device_config(precision, device, threads)
+    config = device_config(precision, device, threads, own)
     blobs = cache_dir if blobs_load(device) else None
     compiled = compile_graph(graph.model, device, config, cache_dir=blobs, key=key, size=size)
     report("loading", 0, size)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fleetapp.engine.executor.device import arithmetic
 from fleetapp.engine.executor.paged import load
 from fleetapp.errors import (
     ContextTooLong,
@@ -203,6 +204,8 @@ def test_fast_stays_close_to_exact() -> None:
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
     assert cosine > 0.99
     assert fast.info.kv_bytes_per_token < exact.info.kv_bytes_per_token
+    if arithmetic("CPU", "fast") == "bf16":
+        assert fast.info.kv_bytes_per_token == exact.info.kv_bytes_per_token / 2
 
 
 @pytest.mark.parametrize("device", ["GPU.7", "TPU", "", "CPUX"])

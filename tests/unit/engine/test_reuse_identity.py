@@ -163,15 +163,18 @@ def test_preempted_answers_are_unchanged(count: int, spill_blocks: int) -> None:
     assert_clean(chain)
 
 
-def test_spilled_blocks_come_back_bit_for_bit(tmp_path) -> None:
+@pytest.mark.parametrize("precision", ["exact", "fast"])
+def test_spilled_blocks_come_back_bit_for_bit(tmp_path, precision) -> None:
     """Once from memory, once from disk, into other blocks than they were in."""
-    size = 6 * BLOCK_BYTES
+    info = load(shards(1)[0], precision=precision, threads=1, kv_bytes=BLOCK_BYTES).info
+    block = info.kv_bytes_per_token * info.block_size
+    size = 6 * block
     for spilled in (Spilled(size), Spilled(0, size, tmp_path)):
         executor = load(
             shards(1)[0],
-            precision="exact",
+            precision=precision,
             threads=1,
-            kv_bytes=12 * BLOCK_BYTES,
+            kv_bytes=12 * block,
             max_context=380,
             spilled=spilled,
         )
@@ -183,15 +186,16 @@ def test_spilled_blocks_come_back_bit_for_bit(tmp_path) -> None:
         executor.spill(1)
         assert executor.free_blocks == 12
         assert (spilled.memory_bytes, spilled.disk_bytes) in (
-            (5 * BLOCK_BYTES, 0),
-            (0, 5 * BLOCK_BYTES),
+            (5 * block, 0),
+            (0, 5 * block),
         )
         executor.open(1, 2)
         one(executor, ids[::-1][:70], slot=1, generation=2)  # takes the blocks that were free
         executor.open(0, 3, Prefix(1, len(ids)))
         assert contents(executor, 0, len(ids)) == before
         again = one(executor, ids[-1:], len(ids) - 1, generation=3)
-        assert np.allclose(again, expected, atol=2e-3)
+        if precision == "exact":
+            assert np.allclose(again, expected, atol=2e-3)
         executor.drop(1)
         assert (len(spilled), spilled.memory_bytes, spilled.disk_bytes) == (0, 0, 0)
     assert list(tmp_path.iterdir()) == []
