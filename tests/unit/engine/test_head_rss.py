@@ -32,7 +32,7 @@ def test_memory_is_flat_over_two_thousand_lengths() -> None:
             path,
             precision="fast",
             threads=1,
-            kv_bytes=16 * MB,
+            kv_bytes=26 * MB,
             max_context=2100,
             spilled=Spilled(8 * MB),
         )
