@@ -46,6 +46,8 @@ SILENCE_SECONDS = 150.0
 """On a stream. fleetapp comments every few seconds, but other servers need not."""
 START_SECONDS = 15.0
 """Within which an agent that has taken its folder answers."""
+_ALIVE_SECONDS = 2.0
+"""For an agent beside us to show that it is alive."""
 APPEAR_SECONDS = 1.0
 """Within which one that was started together with this command takes its folder."""
 MAX_ERROR = 64 * 1024
@@ -347,7 +349,7 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
             base,
             key or token,
             unreachable=lambda _reason: not_running(home),
-            gone=lambda: _coordinator_gone() if _listens(found.port) else _agent_gone(),
+            gone=lambda: _coordinator_gone() if _answers(found.port) else _agent_gone(),
         )
     base = _base(url)
     return Client(
@@ -361,11 +363,16 @@ def api_client(home: Path, url: str | None, key: str | None) -> Client:
     )
 
 
-def _listens(port: int) -> bool:
-    """Whether an agent is there still; the id of its process may live on for a moment."""
+def _answers(port: int) -> bool:
+    """Whether an agent is there still. One that has just been killed may for a moment have its
+    process id, and even take connections, but says nothing any more.
+    """
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
-            return True
+        with socket.create_connection(("127.0.0.1", port), timeout=_ALIVE_SECONDS) as asking:
+            asking.sendall(b"HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            return bool(asking.recv(1))
+    except TimeoutError:
+        return True  # slow is not gone
     except OSError:
         return False
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fleetapp.cli import waiting
@@ -304,3 +305,22 @@ def test_it_says_how_far_it_is_in_the_queue(run: Run, slow: Slow) -> None:
 
 def test_an_answer_that_is_being_computed_is_not_said_to_wait(run: Run, slow: Slow) -> None:
     assert run("ask", "-m", "tiny", "x")[::2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (b"", "This PC's own agent ended"),  # killed a moment ago: its port still takes connections
+        (b"HTTP/1.1 401 Unauthorized\r\n\r\n", "the coordinator has gone"),
+    ],
+)
+def test_who_has_gone_when_an_answer_breaks_off(
+    run: Run, home: Path, then: bytes, said: str
+) -> None:
+    cut = SSE + b"Connection: close\r\n\r\n" + CHUNK
+    with raw_server(cut, then) as url:
+        port = int(url.rpartition(":")[2])
+        (home / "agent.json").write_bytes(msgspec.json.encode({"pid": os.getpid(), "port": port}))
+        code, out, err = run("ask", "x", "-m", "tiny")
+    assert (code, out) == (8, "Par\n")
+    assert said in err
