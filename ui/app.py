@@ -81,7 +81,7 @@ def run(argv: Sequence[str], command: Sequence[str]) -> int:
         # an installer waits for the answer, and nobody for a box
         return error.exit_code if QUIT_OPTION in argv else _refuse(error)
     desktop = Desktop(AgentSession(home, command), home)
-    instance.raised.connect(desktop.show_window)
+    instance.raised.connect(desktop.come_forward)
     instance.quit_wanted.connect(desktop.quit_unasked)
     desktop.ended.connect(app.quit)
     desktop.start()

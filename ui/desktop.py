@@ -129,6 +129,13 @@ class Desktop(QObject):
     # ------------------------------------------------------------------ windows
     # What a window needs is loaded when it is opened, not at every login.
 
+    def come_forward(self) -> None:
+        """For a second start: what the person has to do first, or this PC."""
+        if self.first_run is not None:
+            bring_up(self.first_run)
+        else:
+            self.show_window()
+
     def show_window(self) -> None:
         """This PC, in front of other windows."""
         bring_up(self.window)

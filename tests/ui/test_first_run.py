@@ -109,6 +109,18 @@ def test_it_is_shown_at_the_first_start_only(apps: MakeApp) -> None:
     assert again.first_run is not None
 
 
+def test_a_second_start_raises_it_while_it_is_there(apps: MakeApp) -> None:
+    app = apps()
+    assert app.first_run is not None
+    app.first_run.hide()
+    app.come_forward()
+    assert app.first_run.isVisible()
+    assert not app.window.isVisible()
+    app.first_run.close()
+    app.come_forward()
+    assert app.window.isVisible()
+
+
 def test_a_restart_in_the_middle_goes_on_there(apps: MakeApp) -> None:
     first = apps()
     assert first.first_run is not None
