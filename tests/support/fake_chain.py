@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from fleetapp.engine import pipe
 from fleetapp.engine.drafting.speculator import Speculator
 from fleetapp.engine.grammar import GrammarHost
@@ -69,7 +71,8 @@ class FakeTransport:
         hop = self._chain.hops[self._index]
         if hop.cut or self.linked is None:
             raise ChainBroken(f"Stage {self._index + 1} (device d{self._index + 1}) is gone.")
-        message = b"".join(codec.encode(frame, None if payload is None else payload.data))
+        body = None if payload is None else np.ascontiguousarray(payload).data
+        message = b"".join(codec.encode(frame, body))
         self.sent_bytes += len(message)
         hop.frames.append(message)
 
