@@ -9,6 +9,7 @@ matter, and the head's. What is wrong is passed on around the ring by the thread
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -72,6 +73,7 @@ class Epoch:
         """The last one sent on."""
         self.fault: Fault | None = None
         """What broke it."""
+        self._culprit: tuple[int, str] | None = None
         self.told = threading.Event()
         """The next stage knows of the fault, or will not."""
         self.next: Connection | None = None
@@ -81,6 +83,10 @@ class Epoch:
         self.changed = threading.Event()
         """Set when ``prev`` or ``refused`` is, and when the epoch is over."""
         self.stop = threading.Event()
+        self._heard = math.inf
+        """When the stage before was last heard."""
+        self._still = (-math.inf, 0.0)
+        """When this process last noticed that it had stood still, and for how long."""
         self._me = me
         self._post = post
         self._deadline = message_deadline
@@ -109,26 +115,22 @@ class Epoch:
         """
         connection.patience = self._patience
         connection.transferred = partial(self._meter.transfer, before(self.link).device_id)
-        heard = time.monotonic()
-        still = (-_RECENT, 0.0)
+        self._heard = time.monotonic()
         while not self.stop.is_set():
             try:
                 frame, payload = connection.recv(self._deadline, idle=_IDLE_SLICE)
             except FleetError as exc:
-                if isinstance(exc, PeerTimeout):
-                    if not connection.closed:
-                        continue
-                elif (quiet := time.monotonic() - heard) > self._patience:
-                    still = (time.monotonic(), quiet)
-                lost = self._lost(exc, still)
+                if isinstance(exc, PeerTimeout) and not connection.closed:
+                    continue
+                lost = self._lost(exc)
                 error = lost.error
                 fault = Fault(lost.epoch, lost.stage, lost.device, error.code, error.message)
                 self._over(fault, lost)
                 break
             now = time.monotonic()
-            if now - heard > self._patience:  # else the wait would have been given up
-                still = (now, now - heard)
-            heard = now
+            if now - self._heard > self._patience:  # else the wait would have been given up
+                self._still = (now, now - self._heard)
+            self._heard = now
             if isinstance(frame, Ping):
                 self.heard = frame.trail
             elif isinstance(frame, Fault) and frame.slot < 0 and frame.epoch == self.link.epoch:
@@ -138,20 +140,33 @@ class Epoch:
                 self._post(Received(frame, payload))
         connection.close()
 
-    def _lost(self, exc: FleetError, still: tuple[float, float]) -> LinkLost:
-        """The stage before left or is silent; or this process stood still and was left.
+    @property
+    def blamed(self) -> tuple[int, str] | None:
+        """Stage and device that broke the ring, as far as it was told or is this one."""
+        return self._culprit if self.fault is None else (self.fault.stage, self.fault.device)
 
-        Args:
-            exc: what came of the hop.
-            still: when this process last noticed that it had stood still, and for how long.
+    def own_fault(self, exc: FleetError) -> ChainBroken | None:
+        """What to say of a hop that broke because this process had stood still; None if it ran.
+
+        Who was not heard for so long without being given up was not listened to. The thread that
+        sends may come to know of it before the one that reads.
         """
+        now = time.monotonic()
+        still = self._still[1] if now - self._still[0] < _RECENT else 0.0
+        if not isinstance(exc, PeerTimeout) and now - self._heard > self._patience:
+            still = now - self._heard
+        if not still:
+            return None
+        self._culprit = (self.link.stage, self._me.device_id)
+        return ChainBroken(
+            f"{capital(name_of(self._me, self.link))} stood still for {still:.1f} s: {exc.message}"
+        )
+
+    def _lost(self, exc: FleetError) -> LinkLost:
+        """The stage before left or is silent; or this process stood still and was left."""
         link = self.link
-        if time.monotonic() - still[0] < _RECENT:
-            error = ChainBroken(
-                f"{capital(name_of(self._me, link))} stood still for {still[1]:.1f} s: "
-                f"{exc.message}"
-            )
-            return LinkLost(link.epoch, error, link.stage, self._me.device_id)
+        if (own := self.own_fault(exc)) is not None:
+            return LinkLost(link.epoch, own, link.stage, self._me.device_id)
         # Who fell silent is not to be linked again at once; who left may have come back.
         kind = StageSilent if isinstance(exc, PeerTimeout) else ChainBroken
         error = kind(f"{capital(name_of_previous(link))} left the chain: {exc.message}")

@@ -156,10 +156,11 @@ class Ring:
 
     @property
     def blame(self) -> tuple[int, str] | None:
-        """Stage and device that broke the present ring, if another stage has said so."""
+        """Stage and device that broke the present ring, if another stage has said so or it is this
+        one, which stood still.
+        """
         with self._lock:
-            fault = self._current.fault if self._current is not None else None
-        return None if fault is None else (fault.stage, fault.device)
+            return self._current.blamed if self._current is not None else None
 
     def link(self, link: Link) -> None:
         """Leave the ring of any epoch before and form this one; the outcome is an event."""
@@ -213,6 +214,8 @@ class Ring:
             if (fault := epoch.fault) is not None:
                 told = StageSilent if fault.code == StageSilent.code else ChainBroken
                 raise told(fault.message) from exc
+            if (own := epoch.own_fault(exc)) is not None:
+                raise own from exc
             kind = StageSilent if isinstance(exc, PeerTimeout) else ChainBroken
             raise kind(
                 f"{capital(name_of_next(epoch.link))} cannot be reached: {exc.message}"

@@ -80,7 +80,9 @@ class Transport(Protocol):
 
     @property
     def blame(self) -> tuple[int, str] | None:
-        """Stage and device that broke the present ring, if another stage has said so."""
+        """Stage and device that broke the present ring, if another stage has said so or it is this
+        one, which stood still.
+        """
         ...
 
     def link(self, link: Link) -> None:

@@ -172,6 +172,25 @@ def test_a_neighbour_that_leaves_is_named(nodes: list[Node]) -> None:
     assert device in refused.message
 
 
+@pytest.mark.parametrize("stood_still", [True, False])
+def test_who_stood_still_and_cannot_send_blames_nobody_else(
+    nodes: list[Node], stood_still: bool
+) -> None:
+    """Its loop may send before the thread that reads has come to know of anything."""
+    form(nodes)
+    epoch = nodes[0].ring._current
+    assert epoch is not None
+    assert epoch.next is not None
+    epoch.next.close()
+    if stood_still:
+        epoch._heard -= 10.0
+    culprit = nodes[0 if stood_still else 1].member.identity.device_id
+    with pytest.raises(ChainBroken, match=culprit) as caught:
+        nodes[0].ring.send(Drop(1, 1))
+    assert ("stood still for 10" in caught.value.message) is stood_still
+    assert nodes[0].ring.blame == ((0, culprit) if stood_still else None)
+
+
 def test_a_new_epoch_closes_the_connections_of_the_old_one(nodes: list[Node]) -> None:
     form(nodes)
     first = nodes[0].ring.sent_bytes
